@@ -4,6 +4,7 @@ from functools import partial
 
 import torch
 from hypothesis import strategies as st
+from torch.autograd import graph
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograd_conformance.harness.testing.marks import keeps
@@ -37,6 +38,41 @@ def test_the_memory_of_saved_outputs_goes_before_the_next_node_runs(subject, dat
             torch.autograd.backward(result, torch.ones_like(result), retain_graph=kept)
     what = "memory of the saved output is free when the next node runs, in each pass"
     subject.assert_equal(what, got=seen, expected=[not kept for kept in retained])
+
+
+# What a pack hook returns for a saved output, and whether it holds the output itself.
+KEPT = {
+    "detached": (lambda y: y.detach(), False),
+    "in a dictionary, detached": (lambda y: {"saved": y.detach()}, False),
+    "copied": (lambda y: y * 1, False),
+    "as it is": (lambda y: y, True),
+}
+
+
+@keeps("PACK-13")
+def test_a_saved_output_does_not_outlive_what_refers_to_it(subject, data):
+    """What is packed of an output lives as long as the output or, if it is the output itself, as the graph."""
+    packed = subject.draw(data, KEPT, "packed")
+    pack, itself = KEPT[packed]
+    own = subject.draw(data, (True, False), "of a Function, not of exp")
+    passes = subject.draw(data, (0, 1, 2), "passes that retain the graph")
+    ends = itself or subject.draw(data, (False, True), "one that does not")
+    exponential = subject.custom(
+        forward=lambda x: torch.exp(x),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output),
+        backward=lambda ctx, g: g * ctx.saved_tensors[0],
+        separate=False,
+    )
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
+    with without_collector():
+        with graph.saved_tensors_hooks(pack, lambda kept: kept["saved"] if isinstance(kept, dict) else kept):
+            y = (exponential if own else torch.exp)(x)
+        for retained in [True] * passes + [False] * ends:
+            y.backward(torch.ones_like(y), retain_graph=retained)
+        memory = StorageWeakRef(y.untyped_storage())
+        del y
+        freed = memory.expired()
+    subject.assert_equal("whether the memory of the output is free", got=freed, expected=True)
 
 
 # Backward passes of one output with a cotangent.

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch.autograd import graph
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograd_conformance.harness.testing.marks import keeps
-from autograd_conformance.suites.contract._garbage import small_garbage, without_collector
+from autograd_conformance.suites.contract._garbage import small_garbage
 from autograd_conformance.suites.dialects.torch._blocks import LEAVING, Left, leave
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves, starts_of
 
@@ -427,38 +426,3 @@ def test_nodes_list_saved_tensors_that_take_one_pair_of_hooks(subject, data):
     product.sum().backward()
     late = lambda: released.register_hooks(pack, unpack)  # noqa: E731
     subject.assert_raises(RuntimeError, late, "hooks on a saved tensor that was released")
-
-
-# What a pack hook returns for a saved output, and whether it holds the output itself.
-KEPT = {
-    "detached": (lambda y: y.detach(), False),
-    "in a dictionary, detached": (lambda y: {"saved": y.detach()}, False),
-    "copied": (lambda y: y * 1, False),
-    "as it is": (lambda y: y, True),
-}
-
-
-@keeps("PACK-13")
-def test_a_saved_output_does_not_outlive_what_refers_to_it(subject, data):
-    """What is packed of an output lives as long as the output or, if it is the output itself, as the graph."""
-    packed = subject.draw(data, KEPT, "packed")
-    pack, itself = KEPT[packed]
-    own = subject.draw(data, (True, False), "of a Function, not of exp")
-    passes = subject.draw(data, (0, 1, 2), "passes that retain the graph")
-    ends = itself or subject.draw(data, (False, True), "one that does not")
-    exponential = subject.custom(
-        forward=lambda x: torch.exp(x),
-        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output),
-        backward=lambda ctx, g: g * ctx.saved_tensors[0],
-        separate=False,
-    )
-    x = subject.tensor([1.0, 2.0]).requires_grad_()
-    with without_collector():
-        with graph.saved_tensors_hooks(pack, lambda kept: kept["saved"] if isinstance(kept, dict) else kept):
-            y = (exponential if own else torch.exp)(x)
-        for retained in [True] * passes + [False] * ends:
-            y.backward(torch.ones_like(y), retain_graph=retained)
-        memory = StorageWeakRef(y.untyped_storage())
-        del y
-        freed = memory.expired()
-    subject.assert_equal("whether the memory of the output is free", got=freed, expected=True)
