@@ -335,7 +335,7 @@ def test_groups_that_pass_are_named_and_long_ones_have_several_rows():
     assert clause_table.overview(lines, 80)[:3] == [
         "clauses: all of CTX pass; one symbol each of the others",
         "FN       .k... ..... ..... .....  NIG      k.... ..",
-        "         ..... ..... .",
+        "         ..... ..... ..",
     ]
 
 
