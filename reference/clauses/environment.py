@@ -287,6 +287,15 @@ CLAUSES = (
         fault="a function that checkpoint decorates is not checkpointed",
     ),
     Clause(
+        "CKPT-27",
+        "observed",
+        "A module in checkpoint_wrapper is recomputed by the implementation that is asked for, with the module's "
+        "results and gradients; apply_activation_checkpointing wraps the modules that check_fn chooses.",
+        "source: torch/distributed/algorithms/_checkpoint/checkpoint_wrapper.py",
+        needs="checkpoint",
+        fault="a wrapped module is never recomputed by the reentrant implementation",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "

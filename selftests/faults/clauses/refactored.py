@@ -19,6 +19,7 @@ _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_t
 _AOT = "torch._functorch._aot_autograd.runtime_wrappers"
 _DYNAMO = "torch._dynamo.variables"
 _CONTEXTS, _CALLED = f"{_DYNAMO}.ctx_manager", f"{_DYNAMO}.misc:AutogradFunctionVariable"
+_WRAPPED = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
 _PARAMETRIZE = "torch.nn.utils.parametrize"
 _LIST = f"{_PARAMETRIZE}:ParametrizationList"
 _DISPATCH = "torch.utils._python_dispatch"
@@ -208,6 +209,12 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "FN-32: a view of a wrapper shares no memory with it"),
     (f"{_DISPATCH}:transform_subclass", "callback(attr, getattr(t, attr))", "getattr(t, attr)",
      "FN-32: the inner tensors are not transformed"),
+    (f"{_WRAPPED}:CheckpointWrapper.__init__", "use_reentrant=(self.checkpoint_impl == CheckpointImpl.REENTRANT)",
+     "use_reentrant=False", "CKPT-27"),
+    (f"{_WRAPPED}:CheckpointWrapper.__init__", "if checkpoint_fn is None:", "if True:",
+     "CKPT-27: a function for checkpoints is ignored"),
+    (f"{_WRAPPED}:apply_activation_checkpointing", "lambda_fn=check_fn", "lambda_fn=lambda _: True",
+     "CKPT-27: check_fn is ignored"),
     (f"{_CONTEXTS}:GradModeVariable._call_func", "if torch.is_grad_enabled() != value:", "if False:", "COMPILE-20"),
     (f"{_CONTEXTS}:InferenceModeVariable.enter", "(*self.target_values,)", "(not self.target_values[0],)",
      "COMPILE-20: compiled code takes inference_mode for its opposite"),

@@ -67,7 +67,7 @@ PROGRAMS = {
     "a change in place": partial(_changed, change=lambda y: y.mul_(2)),
     "a change of a view": partial(_changed, change=lambda y: y[0].mul_(3)),
     "a change of strides": partial(_changed, change=lambda y: y.t_()),
-    "several changes": partial(_changed, change=lambda y: torch._foreach_mul_([y[0], y[1]], 2) or y),
+    "several changes": partial(_changed, change=lambda y: (torch._foreach_mul_([y[0], y[1]], 2), y)[1]),
     "a change of an output": lambda f, x: f(x)[0].add_(x),
     "a result put into a tensor": lambda f, x: torch.mul(f(x.detach())[0], 2, out=torch.empty_like(x).detach()) * x,
     "a detached argument": lambda f, x: f(x.detach())[0] * x,
