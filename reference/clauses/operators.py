@@ -283,4 +283,13 @@ CLAUSES = (
         since="2.9",
         fault="get_kernel takes a dispatch key as text alone",
     ),
+    Clause(
+        "LIB-27",
+        "observed",
+        "A schema with the tag inplace has a first tensor that it changes, alone, and gives it; one with the tag out "
+        "has keyword-only tensors that it changes, and gives these in order. Another one raises.",
+        "source: torch/library.py",
+        since="2.13",
+        fault="a schema with the tag out may give nothing",
+    ),
 )  # fmt: skip

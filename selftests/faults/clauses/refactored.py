@@ -19,6 +19,7 @@ _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_t
 _AOT = "torch._functorch._aot_autograd.runtime_wrappers"
 _DYNAMO = "torch._dynamo.variables"
 _CONTEXTS, _CALLED = f"{_DYNAMO}.ctx_manager", f"{_DYNAMO}.misc:AutogradFunctionVariable"
+_OUT, _INPLACE = "torch.library:_validate_out_schema", "torch.library:_validate_inplace_schema"
 _WRAPPED = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
 _PARAMETRIZE = "torch.nn.utils.parametrize"
 _LIST = f"{_PARAMETRIZE}:ParametrizationList"
@@ -209,6 +210,12 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "FN-32: a view of a wrapper shares no memory with it"),
     (f"{_DISPATCH}:transform_subclass", "callback(attr, getattr(t, attr))", "getattr(t, attr)",
      "FN-32: the inner tensors are not transformed"),
+    (_OUT, "if len(returns) != len(mutable_args):", "if len(returns) > len(mutable_args):", "LIB-27"),
+    (_OUT, "if positional_mutable:", "if False:", "LIB-27: what is filled may be given by position"),
+    (_INPLACE, "if other_mutable:", "if False:", "LIB-27: other arguments may be changed"),
+    (_INPLACE, "if not ret.alias_info.is_write:", "if False:", "LIB-27: what is given may be a view"),
+    ("torch.library:register_autocast", "_op(*_cast(args, device_type, cast_inputs))", "_op(*args)",
+     "LIB-20: in autocast the arguments are not cast"),
     (f"{_WRAPPED}:CheckpointWrapper.__init__", "use_reentrant=(self.checkpoint_impl == CheckpointImpl.REENTRANT)",
      "use_reentrant=False", "CKPT-27"),
     (f"{_WRAPPED}:CheckpointWrapper.__init__", "if checkpoint_fn is None:", "if True:",

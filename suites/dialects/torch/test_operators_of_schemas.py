@@ -329,3 +329,81 @@ def test_get_kernel_takes_what_custom_op_gives(subject, data):
     kernel = subject.assert_accepted(lambda: torch.library.get_kernel(op, key), "get_kernel of a CustomOpDef")
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
     subject.assert_same("what the kernel gives", got=kernel.call_boxed(keys, x), expected=3 * x)
+
+
+@keeps("LIB-20", variant="autocast", needs="autocast")
+def test_a_rule_for_autocast_casts_the_arguments(subject, data):
+    """In autocast the kernel gets the dtype that register_autocast names, and outside of it that of the call."""
+    device = torch.device(subject.device).type
+    name = subject.draw(data, tuple(NAMES), "registered for")
+    within = subject.draw(data, (True, False), "in autocast")
+    start, cast = subject.draw(
+        data, st.permutations((torch.float32, torch.bfloat16)), "dtypes of the call and the cast"
+    )
+    seen = []
+
+    def kernel(x, a=2.0):
+        seen.append(x.dtype)
+        return a * x
+
+    with _library() as held:
+        op = _Operator()
+        held[0].define(f"{op.short}{SCHEMA}")
+        torch.library.impl(op.name, device, kernel, lib=held[0])
+        torch.library.register_autocast(NAMES[name](op), device, cast, lib=held[0])
+        x = subject.tensor([1.0, -2.0]).to(start)
+        with torch.autocast(device, torch.bfloat16, enabled=within):
+            op(x, 3.0)
+    subject.assert_equal("dtype in the kernel", got=seen, expected=[cast if within else start])
+
+
+# Schemas that do not fit their tag.
+UNFIT = {
+    "inplace": (
+        "() -> Tensor",
+        "(*, Tensor(a!) x) -> Tensor(a!)",
+        "(Tensor x) -> Tensor",
+        "(Tensor(a) x) -> Tensor(a)",
+        "(Tensor(a!)[] x) -> Tensor(a!)[]",
+        "(Tensor(a!) x) -> ()",
+        "(Tensor(a!) x) -> (Tensor(a!), Tensor)",
+        "(Tensor(a!) x) -> int",
+        "(Tensor(a!) x) -> Tensor",
+        "(Tensor(a!) x) -> Tensor(a)",
+        "(Tensor(a!) x, Tensor(b!) y) -> Tensor(a!)",
+        "(Tensor(a!) x, Tensor(b!) y) -> Tensor(b!)",
+    ),
+    "out": (
+        "(Tensor x) -> Tensor",
+        "(Tensor x, Tensor(a!) out) -> Tensor(a!)",
+        "(Tensor x, *, Tensor(a!)[] out) -> Tensor(a!)[]",
+        "(Tensor x, *, Tensor(a!) out) -> ()",
+        "(Tensor x, *, Tensor(a!) out) -> (Tensor(a!), Tensor)",
+        "(Tensor x, *, Tensor(a!) out) -> Tensor",
+        "(Tensor x, *, Tensor(a!) out) -> Tensor(a)",
+        "(Tensor x, *, Tensor(a!) y, Tensor(b!) z) -> (Tensor(b!), Tensor(a!))",
+    ),
+}
+# Schemas that fit it.
+FIT = {
+    "inplace": ("(Tensor(a!) x) -> Tensor(a!)", "(Tensor(a!) x, Tensor y, *, int n=1) -> Tensor(a!)"),
+    "out": (
+        "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
+        "(Tensor x, *, Tensor(a!) y, Tensor(b!) z) -> (Tensor(a!), Tensor(b!))",
+    ),
+}
+
+
+@keeps("LIB-27")
+def test_a_schema_fits_its_tag(subject, data):
+    """define raises for a schema without what its tag says, and takes one that has it."""
+    tag = subject.draw(data, tuple(UNFIT), "tag")
+    unfit, fit = subject.draw(data, UNFIT[tag], "unfit schema"), subject.draw(data, FIT[tag], "fit schema")
+    # One tag may be given as it is.
+    given = subject.draw(data, (getattr(torch.Tag, tag), (getattr(torch.Tag, tag),)), "tags")
+    with _library() as held:
+        define = lambda schema: held[0].define(f"{_Operator().short}{schema}", tags=given)  # noqa: E731
+        subject.assert_raises(
+            ValueError, lambda: define(unfit), f"a schema with the tag {tag}", naming=[f"torch.Tag.{tag}"]
+        )
+        subject.assert_accepted(lambda: define(fit), f"a schema with the tag {tag}")
