@@ -84,4 +84,14 @@ CLAUSES = (
         since=_SINCE,
         fault="cond accepts branches with different outputs",
     ),
+    Clause(
+        "FLOW-08",
+        "observed",
+        "cond, scan, map, associative_scan and while_loop raise for arguments that they do not take; cond of a "
+        "constant is the call of its branch.",
+        f"{_OPERATORS}scan.py, scan",
+        needs="compile",
+        since=_SINCE,
+        fault="scan takes a carry of a number",
+    ),
 )

@@ -68,6 +68,18 @@ FAULTS = (
     fault("FLOW-04", edit(_ASSOCIATIVE, _FLIPPED, "if False:\n        leaves"), "outputs"),
     fault("FLOW-05", edit(f"{_WHILE}.backward", "cur_grad + grad", "cur_grad"), "gradients"),
     fault("FLOW-06", partial(plants.all_of, COMPOSITE, plants.put(torch, "cond", _branch)), "gradients"),
+    fault(
+        "FLOW-08",
+        edit(f"{_SCAN}:scan", "        for x in linit:\n", "        for x in ():\n"),
+    ),
+    fault(
+        "FLOW-08: associative_scan takes any mode",
+        edit(_ASSOCIATIVE, 'if cm not in ["pointwise", "generic"]:', "if False:"),
+    ),
+    fault(
+        "FLOW-08: cond of a constant runs the other branch",
+        edit(f"{_OPERATORS}.cond:cond", "            return true_fn(*operands)", "            return false_fn(*operands)"),
+    ),
     fault("FLOW-07", plants.put(torch, "cond", _branch), "no error"),
 )  # fmt: skip
 

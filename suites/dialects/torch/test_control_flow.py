@@ -372,3 +372,68 @@ def test_what_is_forbidden_raises(subject, data):
     call = torch.compile(_FORBIDDEN[what], backend="aot_eager") if run == "compiled" else _FORBIDDEN[what]
     with fresh():
         subject.assert_raises(RuntimeError, lambda: call(*tensors), what)
+
+
+def _step(x, y):
+    return x * y, x + y
+
+
+def _associatively(function, xs, dim=0, **options):
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    return associative_scan(function, xs, dim, **{"combine_mode": "generic", **options})
+
+
+def _looping(test, body, carry):
+    from torch._higher_order_ops.while_loop import while_loop
+
+    return while_loop(test, body, carry)
+
+
+# Calls with arguments that no operator takes, of a vector and a matrix.
+_UNFIT = {
+    "cond of a text": lambda x, xs: torch.cond("yes", abs, abs, (x,)),
+    "cond of a vector": lambda x, xs: torch.cond(xs > 0, abs, abs, (x,)),
+    "cond of a branch that is none": lambda x, xs: torch.cond(x.sum() > 0, abs, 3, (x,)),
+    "cond of a number among the operands": lambda x, xs: torch.cond(x.sum() > 0, abs, abs, (x, "2")),
+    "scan by no function": lambda x, xs: _scan(3, x, xs),
+    "scan along a text": lambda x, xs: _scan(_step, x, xs, dim="0"),
+    "scan with a number for reverse": lambda x, xs: _scan(_step, x, xs, reverse=1),
+    "scan of no carry": lambda x, xs: _scan(_step, [], xs),
+    "scan of a number as the carry": lambda x, xs: _scan(_step, 2.0, xs),
+    "scan of a number among xs": lambda x, xs: _scan(_step, x, [xs, 2.0]),
+    "scan along too large a dim": lambda x, xs: _scan(_step, x, xs, dim=2),
+    "scan of nothing": lambda x, xs: _scan(_step, x, xs[:0]),
+    "map of a number": lambda x, xs: _operators().map(_step, 2.0, x),
+    "map of nothing": lambda x, xs: _operators().map(_step, xs[:0], x),
+    "map of two lengths": lambda x, xs: _operators().map(lambda both, y: both[0] * y, (xs, xs[:2]), x),
+    "associative_scan by no function": lambda x, xs: _associatively(3, xs),
+    "associative_scan along a text": lambda x, xs: _associatively(torch.mul, xs, "0"),
+    "associative_scan with a number for reverse": lambda x, xs: _associatively(torch.mul, xs, reverse=1),
+    "associative_scan of another mode": lambda x, xs: _associatively(torch.mul, xs, combine_mode="some"),
+    "associative_scan of nothing": lambda x, xs: _associatively(torch.mul, xs[:0]),
+    "associative_scan of a number": lambda x, xs: _associatively(torch.mul, [xs, 2.0]),
+    "associative_scan along too large a dim": lambda x, xs: _associatively(torch.mul, xs, 2),
+    "while_loop by no function": lambda x, xs: _looping(3, lambda x: (x,), (x,)),
+    "while_loop of a text": lambda x, xs: _looping(lambda *_: False, lambda *given: given, (x, "2")),
+}
+
+
+@keeps("FLOW-08", slow=True)
+def test_arguments_that_no_operator_takes_raise(subject, data):
+    """The call raises, before anything of it runs."""
+    what = subject.draw(data, tuple(_UNFIT), "call")
+    x, xs = (subject.tensor(a).requires_grad_() for a in _arrays(_SIZE, (3, *_SIZE)))
+    kinds = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
+    subject.assert_raises(kinds, lambda: _UNFIT[what](x, xs), what)
+
+
+@keeps("FLOW-08", variant="constant")
+def test_cond_of_a_constant_runs_the_branch(subject, data):
+    """For True and False, 1 and 0, cond is the call of the branch."""
+    pred = subject.draw(data, (True, False, 1, 0), "predicate")
+    x = subject.tensor([1.0, -2.0]).requires_grad_()
+    y = torch.cond(pred, lambda x: 2 * x, lambda x: 3 * x, (x,))
+    y.sum().backward()
+    right = 2.0 if pred else 3.0
+    subject.assert_all_same("result and gradient", got=[y, x.grad], expected=[right * x.detach(), np.full(2, right)])
