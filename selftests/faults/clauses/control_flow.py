@@ -78,7 +78,7 @@ FAULTS = (
     ),
     fault(
         "FLOW-08: cond of a constant runs the other branch",
-        edit("torch:cond", "return true_fn(*operands)\n        else", "return false_fn(*operands)\n        else"),
+        edit("torch:cond", "            return true_fn(*operands)", "            return false_fn(*operands)"),
     ),
     fault("FLOW-07", plants.put(torch, "cond", _branch), "no error"),
 )  # fmt: skip
