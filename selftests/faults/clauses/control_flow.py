@@ -16,6 +16,7 @@ from autograd_conformance.selftests.faults.clauses.editing import edit
 from autograd_conformance.selftests.faults.planting import fault
 
 _OPERATORS = "torch._higher_order_ops"
+_COND_ITSELF = f"{_OPERATORS}.cond:cond"
 _COND, _SCAN = f"{_OPERATORS}.cond:CondAutogradOp", f"{_OPERATORS}.scan"
 _MAP, _WHILE = f"{_OPERATORS}.map:MapAutogradOp.backward", f"{_OPERATORS}.while_loop:WhileLoopAutogradOp"
 _FLIPPED = "if reverse:\n        leaves"
@@ -78,7 +79,7 @@ FAULTS = (
     ),
     fault(
         "FLOW-08: cond of a constant runs the other branch",
-        edit("torch:cond", "            return true_fn(*operands)", "            return false_fn(*operands)"),
+        edit(_COND_ITSELF, "            return true_fn(*operands)", "            return false_fn(*operands)"),
     ),
     fault("FLOW-07", plants.put(torch, "cond", _branch), "no error"),
 )  # fmt: skip
