@@ -125,6 +125,8 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_AMP}:custom_fwd", "enabled=False", "enabled=True", "AMP-03: cast_inputs leaves forward under autocast"),
     (f"{_AMP}:custom_fwd", "if autocast_context", "if True", "AMP-03: cast_inputs casts everywhere"),
     (f"{_AMP}:autocast.__init__", "torch.get_autocast_dtype(device_type) if dtype", "torch.float16 if dtype", "AMP-06"),
+    (f"{_AMP}:autocast.__enter__", "torch.set_autocast_cache_enabled(self._cache_enabled)", "pass",
+     "AMP-06: cache_enabled is ignored"),
     (f"{_AMP}:autocast.__exit__", "torch.clear_autocast_cache()", "pass", "AMP-06: casts outlive their region"),
     (_BACKWARD_TRACED, "stack.enter_context(disable_autocast())\n                else:", "pass\n                else:",
      "AMP-07"),

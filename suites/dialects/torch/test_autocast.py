@@ -355,6 +355,12 @@ def test_a_parameter_is_right_with_and_without_the_cache(subject, data):
     for region in range(regions):
         with torch.autocast(subject.device, dtype=getattr(torch, state), cache_enabled=cached):
             outputs = [_USES[use][1](product, x, w) for use in uses]
+            w.data.add_(2)
+            changed = torch.no_grad()(torch.matmul)(x, w)
+            w.data.sub_(2)
+        if cached is False:
+            what = "product with a parameter that changed in the region"
+            subject.assert_same(what, got=changed, expected=factors[0] @ (factors[1] + region + 2))
         expected = factors[0] @ (factors[1] + region)
         subject.assert_all_same(f"products in region {region + 1}", got=outputs, expected=[expected] * len(uses))
         recorded = [y.float().sum() for y in outputs if y.requires_grad]
