@@ -57,7 +57,7 @@ def all_mutants(known: Map, pattern: str) -> Iterator[Mutant]:
         if not fnmatch(path, pattern):
             continue
         for mutant in mutants(path, tree_of(path)):
-            if SCOPE.counts(path, mutant.function) and (path, mutant.line) in known.ids:
+            if mutant.line in lines_of(path) and (path, mutant.line) in known.ids:
                 yield mutant
 
 

@@ -424,6 +424,20 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("FUNC-23/parametrized",),
+        shows=(Found(starting="result"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="functional_call assigns a value for a parametrized tensor, which goes through right_inverse and "
+            "the parametrization: the module runs with another value, without an error",
+            promise="If the module has active parametrizations, passing a value in the parameter_and_buffer_dicts "
+            "argument with the name set to the regular parameter name will completely disable the parametrization.",
+            link=f"{_DOCS}generated/torch.func.functional_call.html",
+            script="functional_call_of_a_parametrized_module.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
         ids=("KINK-03/samples",),
         shows=(Found(starting="the gradient of "),),
         cause=Cause(

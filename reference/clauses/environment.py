@@ -154,11 +154,13 @@ CLAUSES = (
         "CKPT-15",
         "documented",
         "Under selective checkpointing an operator whose policy is to save, MUST or PREFER, does not run again in the "
-        "backward pass, and one whose policy is to recompute does; the gradients of custom Functions are right.",
+        "backward pass, and one whose policy is to recompute does; one whose output is offloaded does not, either. The "
+        "gradients of custom Functions are right.",
         "checkpoint: CheckpointPolicy",
         quote="{MUST,PREFER}_SAVE: The operation's output will be saved during the forward pass and will not be "
         "recomputed during the backward pass. {MUST,PREFER}_RECOMPUTE: The operation's output will not be saved during "
-        "the forward pass and will be recomputed during the backward pass.",
+        "the forward pass and will be recomputed during the backward pass. {MUST,PREFER}_CPU_OFFLOAD: The operation's "
+        "output will be saved during the forward pass",
         needs="checkpoint",
         fault="an operator with the policy PREFER_SAVE runs again",
     ),
@@ -369,6 +371,7 @@ CLAUSES = (
         "torch.get_autocast_dtype, if dtype is None. [...] Ops that run in float64 or non-floating-point dtypes are "
         "not eligible, and will run in these types whether or not autocast is enabled.",
         needs="autocast",
+        since="2.13",
         fault="without a dtype autocast has half precision",
     ),
     Clause(

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch.nn.utils import parametrize
+
+from autograd_conformance.selftests.faults import plants
+from autograd_conformance.selftests.faults.clauses.definitions import Fix
 from autograd_conformance.selftests.faults.clauses.editing import edit
 from autograd_conformance.selftests.faults.planting import fault
 
@@ -29,3 +37,17 @@ EDITS: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 
 FAULTS = tuple(fault(title, edit(place, old, new)) for place, old, new, title in EDITS)
+
+
+def _without_parametrizations(call: Any, module: Any, state: Any, *args: Any, **options: Any) -> Any:
+    """functional_call of a module in which no tensor of the state is parametrized."""
+    plain = deepcopy(module)
+    for name in state:
+        if parametrize.is_parametrized(plain, name):
+            parametrize.remove_parametrizations(plain, name)
+    return call(plain, state, *args, **options)
+
+
+FIXES = (
+    Fix("FUNC-23", plants.wrapped(torch.func, "functional_call", _without_parametrizations), variant="parametrized"),
+)

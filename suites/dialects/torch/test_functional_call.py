@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.nn.utils import parametrize
 
 from autograd_conformance.harness.testing.marks import keeps
 
@@ -118,6 +119,29 @@ def test_functional_call_refuses_what_is_ambiguous(subject, data):
     given = {"weight": subject.tensor(own + 1)}
     subject.assert_raises(error, lambda: call(module, given), "functional_call")
     subject.assert_same("weight after it", got=module.weight, expected=own)
+
+
+@keeps("FUNC-23", variant="parametrized")
+def test_a_value_for_a_parametrized_tensor_is_taken_as_it_is(subject, data):
+    """By the regular name a value stays as it is, and by the name of the original it is parametrized."""
+    (value,) = _numbers(subject, data, 1, "value")
+    by_original = subject.draw(data, (False, True), "by the name of the original")
+
+    class Halved(torch.nn.Module):
+        def forward(self, x):
+            return x / 2
+
+        def right_inverse(self, x):
+            return x.clone()
+
+    module = torch.nn.Linear(2, 1, bias=False, device=subject.device)
+    parametrize.register_parametrization(module, "weight", Halved())
+    name = "parametrizations.weight.original" if by_original else "weight"
+    state = {name: subject.tensor(value, "float32").reshape(1, 2)}
+    ones = subject.tensor(np.ones(2), "float32")
+    got = torch.func.functional_call(module, state, (ones,))
+    expected = value.sum() / (2 if by_original else 1)
+    subject.assert_same("result", got=got, expected=np.array([expected], "float32"))
 
 
 @keeps("FUNC-24")

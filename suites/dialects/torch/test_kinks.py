@@ -181,11 +181,9 @@ def _assert_random(subject, data, functions):
     shape = subject.draw(data, ((2,), (1, 3)), "shape")
     x = subject.tensor(np.full(shape, 0.5)).requires_grad_()
 
-    def action():
-        y = functions[name](x) * after
-        return torch.autograd.grad(y, x, torch.ones_like(y))
-
-    subject.assert_raises(RuntimeError, action, f"the gradient of {name}")
+    y = subject.assert_accepted(lambda: functions[name](x), f"a draw of {name}") * after
+    pull = lambda: torch.autograd.grad(y, x, torch.ones_like(y))  # noqa: E731
+    subject.assert_raises(RuntimeError, pull, f"the gradient of {name}")
 
 
 # Random functions of what a tensor is like, or of probabilities that choose an index.

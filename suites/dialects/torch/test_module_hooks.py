@@ -340,12 +340,30 @@ def _returning(result, inverse=None):
 # A parametrization that changes what it must not, by its methods.
 _REFUSED = {
     "another shape": lambda: _returning(lambda x: x[:1]),
-    "another dtype": lambda: _returning(lambda x: x.to(torch.float32)),
+    "another dtype": lambda: _returning(lambda x: x.to(torch.float16)),
     "no tensor": lambda: _returning(lambda x: None),
-    "an inverse of another dtype": lambda: _returning(lambda x: x.double(), lambda self, x: x.float()),
+    "an inverse of another dtype": lambda: _returning(lambda x: x, lambda self, x: x.to(torch.float16)),
     "an inverse that is no tensor": lambda: _returning(lambda x: x, lambda self, x: 3),
     "parts that are no tensors": lambda: _returning(lambda x: x, lambda self, x: [x, 3]),
 }
+
+
+@keeps("MODULE-08", variant="unsafe")
+def test_an_unsafe_parametrization_may_change_shape_and_dtype(subject, data):
+    """With unsafe=True a parametrization may give another shape or dtype, which the tensor then has."""
+    changed = _REFUSED[subject.draw(data, ("another shape", "another dtype"), "what it gives")]
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(subject.tensor(np.array([2.0, 4.0])))
+    register = lambda: parametrize.register_parametrization(module, "weight", changed(), unsafe=True)  # noqa: E731
+    subject.assert_accepted(register, "registering it")
+    expected = changed()(subject.tensor(np.array([2.0, 4.0])))
+    got = (tuple(module.weight.shape), module.weight.dtype)
+    subject.assert_equal("shape and dtype", got=got, expected=(tuple(expected.shape), expected.dtype))
+    subject.assert_equal("whether it is parametrized", got=parametrize.is_parametrized(module), expected=True)
+    # An attribute of a module's own may have the name that parametrizations use.
+    other = torch.nn.Module()
+    other.parametrizations = [1]
+    subject.assert_equal("whether another is", got=parametrize.is_parametrized(other), expected=False)
 
 
 @keeps("MODULE-08", variant="refused")

@@ -226,7 +226,7 @@ def _without_values(subject, data, count):
     if subject.draw(data, st.booleans(), "meta tensors, not fake ones"):
         return [torch.empty(2, device="meta") for _ in range(count)], nullcontext()
     mode = FakeTensorMode()
-    return [mode.from_tensor(torch.empty(2)) for _ in range(count)], mode
+    return [mode.from_tensor(torch.empty(2, device=subject.device)) for _ in range(count)], mode
 
 
 # Operators with a tag: how they are made, and the names of what they take and change.
