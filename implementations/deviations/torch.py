@@ -843,7 +843,7 @@ DEVIATIONS = (
             grade=Grade.WRONG,
             reason="the captured graph checkpoints without preserve_rng_state and leaves the random numbers to a "
             'compiler, which the backend "eager" has not: the gradient is silently that of other random numbers',
-            promise="Note that under torch.compile, this flag doesn't take effect and we always preserve RNG state.",
+            promise="under torch.compile, this flag doesn't take effect and we always preserve RNG state.",
             link=f"{_DOCS}checkpoint.html#torch.utils.checkpoint.checkpoint",
             script="compiled_checkpoint_of_random_numbers.py",
             seen=_TO_2_14,

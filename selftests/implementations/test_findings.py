@@ -117,7 +117,7 @@ NO_PROMISE = (
 )
 # The verbs of the quoted sentences: one of them says what happens.
 HAPPENS = (
-    r"\b(will|is|are|be|can|has|was|returns|computes?|accepts|reduce|executes|check|give|work|receives|packs|fails)\b"
+    r"\b(will|is|are|be|can|has|was|returns|computes?|accepts|reduce|executes|check|give|work|receives|packs|fails|preserve|infer)\b"
 )
 
 
