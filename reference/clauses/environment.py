@@ -153,9 +153,8 @@ CLAUSES = (
     Clause(
         "CKPT-15",
         "documented",
-        "Under selective checkpointing an operator whose policy is to save, MUST or PREFER, does not run again in the "
-        "backward pass, and one whose policy is to recompute does; one whose output is offloaded does not, either. The "
-        "gradients of custom Functions are right.",
+        "Under selective checkpointing an operator whose output is to be saved or offloaded, MUST or PREFER, does not "
+        "run again in the backward pass, and one to be recomputed does; gradients of Functions are right.",
         "checkpoint: CheckpointPolicy",
         quote="{MUST,PREFER}_SAVE: The operation's output will be saved during the forward pass and will not be "
         "recomputed during the backward pass. {MUST,PREFER}_RECOMPUTE: The operation's output will not be saved during "
