@@ -116,7 +116,10 @@ NO_PROMISE = (
     r">>>",
 )
 # The verbs of the quoted sentences: one of them says what happens.
-HAPPENS = r"\b(will|is|are|be|can|has|was|returns|computes?|accepts|reduce|executes|check|give|work|receives|packs|fails|preserve|infer)\b"
+HAPPENS = (
+    r"\b(will|is|are|be|can|has|was|returns|computes?|accepts|reduce|executes|check|give|work|receives|packs|fails)\b"
+    r"|\b(preserve|infer)\b"
+)
 
 
 def promises(quote: str) -> bool:

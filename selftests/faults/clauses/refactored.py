@@ -53,9 +53,6 @@ _PASSED_THROUGH = (
 
 # The function, what it has, and what it has instead; the title, and the other clauses that it breaks.
 EDITS: tuple[tuple[str, ...], ...] = (
-    (f"{_GRAPH}:region_activation_memory_budget", "if not torch.compiler.is_compiling():", "if False:", "COMPILE-21"),
-    ("torch._functorch.partitioners:min_cut_rematerialization_partition", "if unannotated_fw_ops:", "if False:",
-     "COMPILE-21: a budget of some operations is that of all"),
     (f"{_FUNCTION}:once_differentiable", "= any(", "= all(",
      "ONCE-02: double backward raises only if all cotangents require grad", "ONCE-07"),
     (f"{_FUNCTION}:FunctionCtx.save_for_forward", " or tensor is None", "",
@@ -172,9 +169,6 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "HOOK-10: mode all keeps the gradients of each pass"),
     ("torch.autograd.forward_ad:dual_level.__exit__", "exit_dual_level()", "exc_type is None and exit_dual_level()",
      "JVP-16: after an exception the level stays", *numbers("JVP", *range(1, 16))),
-    (f"{_AOT}:_AutogradSavedState.save_from_forward", "ctx.save_for_backward(*tensors_to_save)",
-     "ctx.save_for_backward(*self.__dict__.setdefault('kept', tensors_to_save))",
-     "COMPILE-15: all calls of a graph have the saved tensors of the first"),
     (_GRAD, "gO,\n                retain_graph,\n                create_graph,",
      "gO,\n                retain_graph,\n                False,", "VMAP-07: a batch of gradients is never recorded"),
     (_SEQUENCE, "segment_size * (segments - 1)", "segment_size * segments", "CKPT-17"),

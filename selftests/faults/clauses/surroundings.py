@@ -14,7 +14,7 @@ _LIST = f"{_PARAMETRIZE}:ParametrizationList"
 _DISPATCH = "torch.utils._python_dispatch"
 _ALIASED = f"{_DISPATCH}:return_and_correct_aliasing"
 _MAKE, _BACKWARD = "torch.autograd:_make_grads", "torch.autograd:backward"
-_GRAPH = "torch.autograd.graph"
+_GRAPH, _AOT = "torch.autograd.graph", "torch._functorch._aot_autograd.runtime_wrappers"
 
 # The function, what it has, and what it has instead; the title, and the other clauses that it breaks.
 EDITS: tuple[tuple[str, ...], ...] = (
@@ -59,6 +59,12 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "CKPT-27: a function for checkpoints is ignored"),
     (f"{_WRAPPED}:apply_activation_checkpointing", "lambda_fn=check_fn", "lambda_fn=lambda _: True",
      "CKPT-27: check_fn is ignored"),
+    (f"{_GRAPH}:region_activation_memory_budget", "if not torch.compiler.is_compiling():", "if False:", "COMPILE-21"),
+    ("torch._functorch.partitioners:min_cut_rematerialization_partition", "if unannotated_fw_ops:", "if False:",
+     "COMPILE-21: a budget of some operations is that of all"),
+    (f"{_AOT}:_AutogradSavedState.save_from_forward", "ctx.save_for_backward(*tensors_to_save)",
+     "ctx.save_for_backward(*self.__dict__.setdefault('kept', tensors_to_save))",
+     "COMPILE-15: all calls of a graph have the saved tensors of the first"),
     (f"{_CONTEXTS}:GradModeVariable._call_func", "if torch.is_grad_enabled() != value:", "if False:", "COMPILE-20"),
     (f"{_CONTEXTS}:InferenceModeVariable.enter", "(*self.target_values,)", "(not self.target_values[0],)",
      "COMPILE-20: compiled code takes inference_mode for its opposite"),
