@@ -235,8 +235,9 @@ def reasons() -> dict[str, str]:
 def print_table(folder: Path) -> None:
     """Print, by file, what is executed and what is killed; in all files what that makes of all their mutants."""
     known, rows, explained = Map(folder), read(folder / "mutants.ndjson"), reasons()
-    made = Counter(mutant.path for mutant in all_mutants(known, "*"))
-    tried = [row for row in rows if row["fate"] != "no code"]
+    counted = list(all_mutants(known, "*"))
+    made, texts = Counter(mutant.path for mutant in counted), {str(mutant) for mutant in counted}
+    tried = [row for row in rows if row["fate"] != "no code" and row["mutant"] in texts]
     table = [
         _row(path, known, made[path], [row for row in tried if row["path"] == path], explained) for path in SCOPE.files
     ]

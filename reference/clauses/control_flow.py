@@ -92,6 +92,6 @@ CLAUSES = (
         f"{_OPERATORS}scan.py, scan",
         needs="compile",
         since=_SINCE,
-        fault="scan takes a carry of a number",
+        fault="scan takes a number for reverse",
     ),
 )

@@ -272,7 +272,7 @@ CLAUSES = (
         "are of that class, with the values of plain tensors, for views, changes in place, checkpoints, and compiled.",
         "source: torch/utils/_python_dispatch.py",
         needs="requires_grad compile",
-        fault="a change in place gives a tensor of its own",
+        fault="a change of strides is not seen from outside",
     ),
     Clause(
         "CTX-01",

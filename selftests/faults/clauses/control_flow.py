@@ -71,7 +71,7 @@ FAULTS = (
     fault("FLOW-06", partial(plants.all_of, COMPOSITE, plants.put(torch, "cond", _branch)), "gradients"),
     fault(
         "FLOW-08",
-        edit(f"{_SCAN}:scan", "        for x in linit:\n", "        for x in ():\n"),
+        edit(f"{_SCAN}:scan", "if not isinstance(r, bool):", "if False:"),
     ),
     fault(
         "FLOW-08: associative_scan takes any mode",

@@ -12,7 +12,6 @@ _WRAPPED = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
 _PARAMETRIZE = "torch.nn.utils.parametrize"
 _LIST = f"{_PARAMETRIZE}:ParametrizationList"
 _DISPATCH = "torch.utils._python_dispatch"
-_ALIASED = f"{_DISPATCH}:return_and_correct_aliasing"
 _MAKE, _BACKWARD = "torch.autograd:_make_grads", "torch.autograd:backward"
 _GRAPH, _AOT = "torch.autograd.graph", "torch._functorch._aot_autograd.runtime_wrappers"
 
@@ -40,11 +39,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "MODULE-08: of several originals none is a parameter"),
     (f"{_PARAMETRIZE}:register_parametrization", "if X.shape != Y.shape:", "if False:",
      "MODULE-08: a second parametrization may change the shape"),
-    (_ALIASED, "if schema_info_outs_write_aliases is None:", "if True:", "FN-32"),
-    (_ALIASED, "if schema_info.is_inplace_view_op:", "if False:",
-     "FN-32: a change of strides is not seen from outside"),
-    (f"{_DISPATCH}:_correct_storage_aliasing", "in schema_info.read_only_alias_match_indexes:", "in ():",
-     "FN-32: a view of a wrapper shares no memory with it"),
+    (f"{_DISPATCH}:return_and_correct_aliasing", "if schema_info.is_inplace_view_op:", "if False:", "FN-32"),
     (f"{_DISPATCH}:transform_subclass", "callback(attr, getattr(t, attr))", "getattr(t, attr)",
      "FN-32: the inner tensors are not transformed"),
     (_OUT, "if len(returns) != len(mutable_args):", "if len(returns) > len(mutable_args):", "LIB-27"),

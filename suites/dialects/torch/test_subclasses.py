@@ -59,14 +59,14 @@ def _changed(f, x, change):
     return f(y)[0] + f(z)[0].sum()
 
 
-# What is done with the Function and a matrix.
+# What is done with the Function and a matrix. The first ones are compiled in the simplest example.
 PROGRAMS = {
-    "a call": lambda f, x: f(x)[0] * f(x)[1],
-    "views": lambda f, x: f(x.view(-1))[0].reshape(2, 2) + f(x.t())[1] + f(x[0])[0],
-    "a list of views": lambda f, x: torch.stack([f(row)[0] for row in x.unbind(0)]),
     "a change in place": partial(_changed, change=lambda y: y.mul_(2)),
-    "a change of a view": partial(_changed, change=lambda y: y[0].mul_(3)),
     "a change of strides": partial(_changed, change=lambda y: y.t_()),
+    "views": lambda f, x: f(x.view(-1))[0].reshape(2, 3) + f(x.t())[1].t() + f(x[0])[0],
+    "a call": lambda f, x: f(x)[0] * f(x)[1],
+    "a list of views": lambda f, x: torch.stack([f(row)[0] for row in x.unbind(0)]),
+    "a change of a view": partial(_changed, change=lambda y: y[0].mul_(3)),
     "several changes": partial(_changed, change=lambda y: (torch._foreach_mul_([y[0], y[1]], 2), y)[1]),
     "a change of an output": lambda f, x: f(x)[0].add_(x),
     "a result put into a tensor": lambda f, x: torch.mul(f(x.detach())[0], 2, out=torch.empty_like(x).detach()) * x,
@@ -78,13 +78,13 @@ PROGRAMS = {
 @keeps("FN-32", slow=True, examples=0.08)
 def test_a_function_takes_tensors_that_wrap_others(subject, data):
     """Outputs and gradients are of the class of the arguments, with the values that plain tensors have."""
-    values = subject.draw(data, st.lists(st.sampled_from((2.0, -1.0, 3.0)), min_size=4, max_size=4), "values")
+    values = subject.draw(data, st.lists(st.sampled_from((2.0, -1.0, 3.0)), min_size=6, max_size=6), "values")
     some = st.lists(st.sampled_from(tuple(PROGRAMS)), min_size=3, max_size=3, unique=True)
     compiled = subject.draw(data, some, "compiled ones")
     f = _squared(subject)
 
     def result(call, wrap):
-        x = wrap(subject.tensor(values).reshape(2, 2)).requires_grad_()
+        x = wrap(subject.tensor(values).reshape(2, 3)).requires_grad_()
         y = call(x)
         (slope,) = torch.autograd.grad(y.sum(), x)
         return y, slope
