@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any, Literal
@@ -111,10 +111,7 @@ class Program:
 
     def root(self, name: str) -> str:
         """The tensor of which this one is an alias, a view or the changed self; itself if there is none."""
-        of = {step.result: step.operands[0] for step in self.steps if step.operation in _SAME_MEMORY}
-        while name in of:
-            name = of[name]
-        return name
+        return _root(self.steps, name)
 
     @property
     def changed_after_a_hook(self) -> set[str]:
@@ -133,36 +130,58 @@ CHANGES = ("double_", "add_", "Dirty")
 _SAME_MEMORY = (*CHANGES, "alias", "first", "detach")
 
 
+def _root(steps: Sequence[Step], name: str) -> str:
+    of = {step.result: step.operands[0] for step in steps if step.operation in _SAME_MEMORY}
+    while name in of:
+        name = of[name]
+    return name
+
+
 @st.composite
-def programs(draw: Any, without: Sequence[str] = ()) -> Program:
+def programs(draw: Any, without: Sequence[str] = (), to_inputs: Collection[Kind] = ("change", "hook")) -> Program:
     """Programs with at least one Function or operator, and none of the operations ``without``.
 
-    Up to three operations make new tensors; then up to two hooks and changes are put to any place where their tensor
-    exists. Shrinks to one Function of one leaf, the last result returned, and nothing changed afterwards.
+    At least one input requires grad. Up to three operations make new tensors; then up to two hooks and changes are put
+    to any place where their tensor exists. Of these, inputs get those ``to_inputs``; no leaf is changed. Shrinks to one
+    Function of one leaf, the last result returned, and nothing changed afterwards.
     """
-    kinds = draw(st.lists(st.sampled_from(("leaf", "intermediate", "untracked")), min_size=1, max_size=2))
+    kinds = [draw(st.sampled_from(("leaf", "intermediate")))]
+    kinds += draw(st.lists(st.sampled_from(("leaf", "intermediate", "untracked")), max_size=1))
     inputs = tuple(Input(name, kind) for name, kind in zip(ascii_lowercase, kinds, strict=False))
+    fixed = {each.name for each in inputs if each.kind == "leaf" or "change" not in to_inputs}
     names = [each.name for each in inputs]
-    steps = []
+    steps: list[Step] = []
     for operation in draw(_flows(without)):
         # What is new is used more often.
-        operands = _operands(draw, operation, names[-1:] * 2 + names[::-1])
+        operands = _operands(draw, operation, names[-1:] * 2 + names[::-1], steps, fixed)
         kept = draw(st.sampled_from((True, True, True, False)))
         steps.append(Step(operation.name, operands, ascii_lowercase[len(names)] if kept else ""))
         names += [steps[-1].result] * kept
     returned = tuple(names[-draw(st.sampled_from((1, len(names)))) :])
-    events = st.integers(0, 2).flatmap(lambda size: _several(("hook", "change"), without, size))
+    events = st.sampled_from((0, 1, 2, 2)).flatmap(lambda size: _several(("hook", "hook", "change"), without, size))
     for operation in draw(events):
         at = len(steps) - draw(st.integers(0, len(steps) - 1))
         made = [step.result for step in steps[:at] if step.result]
-        there = made * 2 + [each.name for each in inputs]
-        steps.insert(at, Step(operation.name, _operands(draw, operation, there)))
-    changed = draw(st.sampled_from(("", *(each.name for each in inputs if each.kind == "intermediate"))))
-    return Program(inputs, tuple(steps), returned, changed)
+        there = made * 3 + [each.name for each in inputs if operation.kind in to_inputs]
+        if _possible(operation, there, steps, fixed):
+            steps.insert(at, Step(operation.name, _operands(draw, operation, there, steps, fixed)))
+    changeable = [each.name for each in inputs if each.kind == "intermediate" and "change" in to_inputs]
+    return Program(inputs, tuple(steps), returned, draw(st.sampled_from(("", *changeable))))
 
 
-def _operands(draw: Any, operation: Operation, names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(draw(st.sampled_from(names)) for _ in range(operation.takes))
+def _operands(
+    draw: Any, operation: Operation, names: Sequence[str], steps: Sequence[Step], fixed: Collection[str]
+) -> tuple[str, ...]:
+    """Some of these names, of which the first one may be changed, if there is such a one."""
+    first = draw(st.sampled_from(_possible(operation, names, steps, fixed) or names))
+    return (first, *(draw(st.sampled_from(names)) for _ in range(operation.takes - 1)))
+
+
+def _possible(
+    operation: Operation, names: Sequence[str], steps: Sequence[Step], fixed: Collection[str]
+) -> Sequence[str]:
+    """The names that an operation can have first: one that changes a tensor has none that is ``fixed``."""
+    return [name for name in names if operation.name not in CHANGES or _root(steps, name) not in fixed]
 
 
 def _several(kinds: Sequence[Kind], without: Sequence[str], size: int) -> st.SearchStrategy[list[Operation]]:

@@ -24,6 +24,20 @@ def test_what_is_left_out_is_never_drawn(program):
     assert not {"vmap", "noting_hook"} & {step.operation for step in program.steps}
 
 
+@given(programs(to_inputs=()))
+def test_inputs_are_left_as_they_are(program):
+    # Dirty, a Function, may have nothing but inputs.
+    changes = [step for step in program.steps if step.kind == "change"]
+    assert {program.root(step.operands[0]) for step in changes}.isdisjoint(program.names)
+    assert not program.hooked
+    assert not program.changed
+
+
+@given(programs())
+def test_an_input_requires_grad(program):
+    assert {each.kind for each in program.inputs} & {"leaf", "intermediate"}
+
+
 def test_every_operation_is_drawn():
     drawn = set()
 
