@@ -57,7 +57,7 @@ def _assert_transform_right(subject, data, transforms):
     assert_right_or_refused(backend, lambda x: transform(cls.apply)(x), [x], check)
 
 
-@keeps("COMPILE-11", variant="outside", slow=True, examples=0.2)
+@keeps("COMPILE-11", variant="outside", slow=True, examples=0.12)
 def test_transforms_of_compiled_code_use_the_own_rules(subject, data):
     """func.grad, func.vjp and func.jvp of compiled code use the Function's own rules."""
     transforms = {"grad": REVERSE["grad"], "vjp": REVERSE["vjp"], "jvp": FORWARD["jvp"]}

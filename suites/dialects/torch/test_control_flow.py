@@ -84,7 +84,7 @@ def test_cond_is_the_chosen_branch(subject, data):
     assert_as_loop(subject, call, right, _arrays(*[_SIZE] * len(needs)), needs, run)
 
 
-@keeps("FLOW-02", slow=True, examples=0.12)
+@keeps("FLOW-02", slow=True, examples=0.08)
 def test_scan_is_a_loop(subject, data):
     """The last carry, the stacked results and all gradients are those of a loop, forwards and backwards."""
     carried = subject.draw(data, GIVEN, "carries that require grad")
@@ -362,7 +362,7 @@ _FORBIDDEN = {
 }
 
 
-@keeps("FLOW-07", slow=True, examples=0.16)
+@keeps("FLOW-07", slow=True, examples=0.12)
 def test_what_is_forbidden_raises(subject, data):
     """A call that the documentation forbids raises, whether something requires grad or not."""
     what, run = subject.draw(data, tuple(_FORBIDDEN), "call"), subject.draw(data, RUNS, "run")
