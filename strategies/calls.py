@@ -371,7 +371,6 @@ def calls(
     differentiable = [output.differentiable for output in function.outputs]
     used = masks(sum(differentiable), some=some)[: None if scope.unused_outputs else 1]
 
-    @st.composite
     def one(draw: st.DrawFn) -> Call:
         group = _choose(draw, groups)
         drawn_shapes = group[draw(_SEEDS) % len(group)] if scope.steady else _choose(draw, group)
@@ -400,7 +399,13 @@ def calls(
         cotangents = tuple(_cotangent(draw, scope) if d and next(consumers) else None for d in differentiable)
         return Call(function.name, tuple(args), cotangents, device, draw(_SEEDS), scope.smooth)
 
-    return one()
+    return _drawn(one)
+
+
+@st.composite
+def _drawn(draw: st.DrawFn, one: Callable[[st.DrawFn], Call]) -> Call:
+    # A composite strategy within a function costs the time that Hypothesis takes to read its source, at each call.
+    return one(draw)
 
 
 def _tensor(

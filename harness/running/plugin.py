@@ -183,7 +183,11 @@ def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:
             )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.option.verified:
+        # pytest collects garbage five times, twice, before it ends: of nothing, then.
+        gc.freeze()
     if BOX in config.stash:
         config.stash[BOX].close()
     if _BOXES in config.stash:

@@ -1,0 +1,139 @@
+"""What `check` says of every known fault of a user's Function: the golden file of its diagnosis.
+
+``python benchmarks/diagnoses.py`` checks each wrong specimen, each planted fault as a user's Function and each page of
+docs/faults, at a fixed seed, and compares what is said with diagnoses.txt; it ends with status 1 if anything differs.
+``--write`` writes that file. ``--only WORDS`` takes the cases that have these words in their names.
+
+Each case has a line for each result that is no plain pass: the test, the outcome, the verdict, what it follows from,
+with which change the call is right, the likely cause, the cure, and whether there is a script or why not. The lines
+with ``#`` say how many CPU seconds a case took; they are not compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib import util
+from multiprocessing import get_context
+from pathlib import Path
+from types import ModuleType
+
+from autograd_conformance.harness.check.report.grouping import headlines
+from autograd_conformance.harness.check.report.verdicts import verdict
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.selftests.check.checking import faults_in, lines_of
+from autograd_conformance.selftests.check.test_own_planted import _NUMBERS, KNOWABLE, declared, requested
+from autograd_conformance.selftests.check.test_specimens import WRONG
+from autograd_conformance.suites.declared import Checked
+
+GOLDEN = Path(__file__).with_name("diagnoses.txt")
+ROOT = Path(__file__).resolve().parent.parent
+# Made, and so of the same lines, on the machine of CI and on others.
+_SAID = ("follows", "right_with", "likely")
+
+Lines = Iterable[ndjson.Line]
+
+
+def _specimen(name: str) -> Lines:
+    specimen = WRONG[name]
+    checked = Checked(specimen.declaration, profile=specimen.profile, seed=specimen.seed, shrink=specimen.shrink)
+    return lines_of(checked, *specimen.tests) if specimen.tests else checked.lines()
+
+
+def _planted(number: int) -> Lines:
+    planted = KNOWABLE[number]
+    function = declared(planted.wrong.function, requested(planted.id))
+    return Checked(function, seed=0).lines(planted.id, *_NUMBERS)
+
+
+def _recorder() -> ModuleType:
+    """docs/faults/record.py, which reads the pages."""
+    spec = util.spec_from_file_location("record", ROOT / "docs" / "faults" / "record.py")
+    assert spec
+    assert spec.loader
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _page(name: str) -> Lines:
+    recorder = _recorder()
+    shown = recorder.property_of(name)
+    return Checked(recorder.loaded(name).faulty, seed=0).lines(*filter(None, [shown]))
+
+
+def cases() -> Iterator[tuple[str, Callable[[], Lines]]]:
+    """Each case by its name, with what checks it."""
+    yield from ((f"specimen {name}", partial(_specimen, name)) for name in WRONG)
+    yield from ((f"planted {planted}", partial(_planted, n)) for n, planted in enumerate(KNOWABLE))
+    recorder = _recorder()
+    # What ends the process has no result in this one.
+    pages = (name for name in recorder.names() if name not in ("crashes", "hangs"))
+    yield from ((f"page {name}", partial(_page, name)) for name in pages if hasattr(recorder.loaded(name), "faulty"))
+
+
+def said(case: tuple[str, Callable[[], Lines]]) -> list[str]:
+    """What is said of a case, in lines."""
+    name, lines = case
+    started = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = list(lines())
+    took = time.process_time() - started
+    heads = [line["id"] for line in headlines(list(faults_in(found)))]
+    return [name, f"# {took:.1f} s", *(text for line in found for text in _told(line, heads)), ""]
+
+
+def _told(line: ndjson.Line, heads: list[str]) -> Iterator[str]:
+    """The lines about one result."""
+    judged, failure = verdict(line), line.get("failure", {})
+    if judged is None:
+        return
+    head = " (headline)" if line["id"] in heads else ""
+    yield f"  {ndjson.test_of(line)}: {line['outcome']}, {judged.word}{head}"
+    told = {name: failure.get(name, "") for name in _SAID}
+    told |= {"follows": judged.follows, "guess": judged.guess, "advice": judged.advice}
+    if failure:
+        told["script"] = "made" if "script" in failure else failure.get("no_script", "")
+    yield from (f"    {name}: {words}" for name, words in told.items() if words)
+
+
+def compared(found: list[str], kept: list[str]) -> list[str]:
+    """The lines that differ, without those of the time."""
+    mine, theirs = ([line for line in lines if not line.startswith("#")] for lines in (found, kept))
+    return list(difflib.unified_diff(theirs, mine, "kept", "found", n=3, lineterm=""))
+
+
+def main() -> int:
+    """Compare, or write."""
+    parser = argparse.ArgumentParser(description="what `check` says of every known fault of a user's Function")
+    parser.add_argument("--write", action="store_true", help="write diagnoses.txt")
+    parser.add_argument("--only", default="", help="the cases with these words in their names")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many at a time; default: one a core")
+    given = parser.parse_args()
+    chosen = [case for case in cases() if given.only in case[0]]
+    # A process for each case: what one leaves behind is not seen by the next one.
+    with get_context("fork").Pool(given.jobs, maxtasksperchild=1) as pool:
+        found = [line for lines in pool.imap(said, chosen) for line in lines]
+    total = sum(float(line.split()[1]) for line in found if line.startswith("#"))
+    print(f"{len(chosen)} cases, {total:.0f} CPU s", file=sys.stderr)
+    if given.write:
+        GOLDEN.write_text("\n".join(found) + "\n", encoding="utf-8")
+        return 0
+    kept = GOLDEN.read_text(encoding="utf-8").splitlines()
+    if given.only:
+        print("\n".join(found))
+        return 0
+    differences = compared(found, kept)
+    print("\n".join(differences))
+    return bool(differences)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
