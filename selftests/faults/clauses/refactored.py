@@ -108,6 +108,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_FUNC}:grad_and_value_impl", "torch.enable_grad()", "contextlib.nullcontext()", "FUNC-13"),
     (f"{_FUNC}:_vjp_with_argnums", "torch.enable_grad()", "contextlib.nullcontext()",
      "FUNC-13: func.vjp respects no_grad around it"),
+    (f"{_FUNC}:_vjp_with_argnums", "continue", "break", "FUNC-18: func.vjp looks at its first output only"),
     (f"{_AMP}:custom_bwd", "dtype=args[0]._dtype", "dtype=None", "AMP-01: custom_bwd has the default dtype"),
     (f"{_AMP}:custom_bwd", "args[0]._fwd_used_autocast", "torch.is_autocast_enabled(device_type)",
      "AMP-01: custom_bwd is on or off as the pass is", "AMP-03"),

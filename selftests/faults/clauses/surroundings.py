@@ -70,6 +70,8 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "COMPILE-20: keywords are taken in the order of the call"),
     (f"{_DYNAMO}.tensor:TensorVariable.method_attr_data", "torch._C._autograd._get_data_attr", "torch.clone",
      "COMPILE-20: x.data has a history"),
+    (f"{_DYNAMO}.tensor:TensorVariable.method_detach_", "self.synchronize_attributes(tx)", "pass",
+     "COMPILE-20: what detach_ gives requires grad in compiled code"),
 )  # fmt: skip
 
 FAULTS = tuple(fault(title, edit(place, old, new), neighbours=tuple(more)) for place, old, new, title, *more in EDITS)

@@ -54,8 +54,7 @@ def _by_grad(f, x):
 
 def _detached(f, x):
     y = f.apply(x)
-    y.detach_()
-    return x * y
+    return x * y.detach_() * (3 - y.requires_grad)
 
 
 def _counted(f, x):

@@ -184,6 +184,7 @@ REFUSED = {
     ),
     "a cotangent too many": (lambda f, x: torch.func.vjp(f, x)[1]((x, x)), [("structure", "pytree")]),
     "outputs of vjp that are no tensors": (lambda f, x: torch.func.vjp(lambda x: (f(x), 2), x), ["tensors"]),
+    "an output of vjp that is not floating": (lambda f, x: torch.func.vjp(lambda x: (f(x), x.int()), x), ["dtype"]),
     "no outputs of vjp": (lambda f, x: torch.func.vjp(lambda x: (), x), ["output"]),
     "outputs of jvp that are no tensors": (lambda f, x: torch.func.jvp(lambda x: (f(x), 2), (x,), (x,)), ["tensors"]),
     "outputs of jacfwd that are no tensors": (lambda f, x: torch.func.jacfwd(lambda x: (f(x), 2))(x), ["Tensors"]),
