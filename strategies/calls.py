@@ -16,7 +16,7 @@ from autograd_conformance.reference.definitions import COMPLEX, Array, Function,
 from autograd_conformance.reference.rounding import PRECISION, Precision, round_to
 from autograd_conformance.strategies import layouts as layouts_module
 from autograd_conformance.strategies import values as values_module
-from autograd_conformance.strategies.scope import ANY_CALL, Scope
+from autograd_conformance.strategies.scope import ANY_CALL, Scope, masks
 from autograd_conformance.strategies.shapes import mostly_full, shape_tuples, strata
 
 
@@ -217,13 +217,6 @@ _COMMON = st.sampled_from(("", "", "", "dense", "dense", "zeros"))
 _SOMETIMES = st.sampled_from((False, False, False, True))
 
 
-@lru_cache(maxsize=64)
-def masks(count: int, *, some: bool) -> tuple[tuple[bool, ...], ...]:
-    """Every subset of ``count`` tensors, the full one first; with ``some``, without the empty one."""
-    subsets = [tuple(bool(number >> bit & 1) for bit in range(count)) for number in range(2**count)]
-    return tuple(sorted((s for s in subsets if any(s) or not some), key=lambda s: -sum(s)))
-
-
 def recast(call: Call, dtype: str, function: Function) -> Call:
     """The same call in ``dtype``."""
     pairs = zip(function.arguments, call.args, strict=False)
@@ -404,7 +397,7 @@ def calls(
 
 @st.composite
 def _drawn(draw: st.DrawFn, one: Callable[[st.DrawFn], Call]) -> Call:
-    # A composite strategy within a function costs the time that Hypothesis takes to read its source, at each call.
+    # Within a function, Hypothesis would read the source of a composite strategy at each call.
     return one(draw)
 
 

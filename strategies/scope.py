@@ -1,8 +1,9 @@
-"""The scope of a draw: what may vary from call to call, as one frozen value with named presets."""
+"""The scope of a draw: what may vary from call to call, as one frozen value with named presets; and masks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 
@@ -49,3 +50,10 @@ UNEXPANDED = Scope(layouts="unexpanded")
 PLAIN = Scope(layouts="contiguous", unused_outputs=False)
 # Points at which derivatives exist.
 SMOOTH = Scope(smooth=True)
+
+
+@lru_cache(maxsize=64)
+def masks(count: int, *, some: bool) -> tuple[tuple[bool, ...], ...]:
+    """Every subset of ``count`` tensors, the full one first; with ``some``, without the empty one."""
+    subsets = [tuple(bool(number >> bit & 1) for bit in range(count)) for number in range(2**count)]
+    return tuple(sorted((s for s in subsets if any(s) or not some), key=lambda s: -sum(s)))

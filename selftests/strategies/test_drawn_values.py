@@ -16,8 +16,8 @@ from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.selftests.strategies.drawn_examples import SINH, SQUARE, TAKE, always, drawn, never, reaches
 from autograd_conformance.selftests.support.declared import DECLARED, every
-from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, calls, cotangent_values, masks, tensor_values
-from autograd_conformance.strategies.scope import ALL_USED, ANY_CALL, ANY_MASK, SMOOTH
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, calls, cotangent_values, tensor_values
+from autograd_conformance.strategies.scope import ALL_USED, ANY_CALL, ANY_MASK, SMOOTH, masks
 from autograd_conformance.strategies.shapes import MAX_ELEMENTS
 from autograd_conformance.strategies.values import (
     ANY_NUMBER,
