@@ -20,25 +20,26 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import util
-from multiprocessing import get_context
+from multiprocessing import TimeoutError, get_context
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.check.checking import faults_in, lines_of
-from autograd_conformance.selftests.check.test_own_planted import _NUMBERS, KNOWABLE, declared, requested
+from autograd_conformance.selftests.check.test_own_planted import KNOWABLE, NUMBERS, declared, requested
 from autograd_conformance.selftests.check.test_specimens import WRONG
 from autograd_conformance.suites.declared import Checked
 
 GOLDEN = Path(__file__).with_name("diagnoses.txt")
 ROOT = Path(__file__).resolve().parent.parent
-# The fields of a failure that are compared: numbers differ from machine to machine.
-_SAID = ("right_with", "likely")
 # The tests that find what follows from another fault only sometimes: which lengths are tried depends on how long a call
 # takes, and threads meet as they like.
 _UNSTEADY = ("/long", "ENV-THREADS")
+# So long may one case take.
+_SECONDS = 300
 # Why a specimen or planted fault has no script: it is made in a function.
 _UNNAMED = "neither the Function nor its declaration is a global name"
 
@@ -55,7 +56,7 @@ def _specimen(name: str) -> Case:
 def _planted(number: int) -> Case:
     planted = KNOWABLE[number]
     checked = Checked(declared(planted.wrong.function, requested(planted.id)), seed=0)
-    return checked, checked.lines(planted.id, *_NUMBERS)
+    return checked, checked.lines(planted.id, *NUMBERS)
 
 
 def _recorder() -> ModuleType:
@@ -110,8 +111,9 @@ def _told(line: ndjson.Line, heads: list[str]) -> Iterator[str]:
     if not head and ndjson.test_of(line).endswith(_UNSTEADY):
         return
     yield f"  {ndjson.test_of(line)}: {line['outcome']}, {judged.word}{head}"
-    told = {"follows": judged.follows, "guess": judged.guess, "advice": judged.advice}
-    told |= {name: failure.get(name, "") for name in _SAID}
+    told = {"follows": judged.follows, "right_with": failure.get("right_with", "")}
+    told |= {"guess": judged.guess, "advice": judged.advice}
+    told |= {"likely": failure.get("likely", "")} if judged.guess != failure.get("likely") else {}
     script = "made" if "script" in failure else failure.get("no_script", "")
     told |= {} if script.startswith(_UNNAMED) else {"script": script}
     yield from (f"    {name}: {words}" for name, words in told.items() if words)
@@ -123,17 +125,29 @@ def compared(found: list[str], kept: list[str]) -> list[str]:
     return list(difflib.unified_diff(theirs, mine, "kept", "found", n=3, lineterm=""))
 
 
+def _answer(results: Any, name: str) -> list[str]:
+    """The lines of the next case. Ends the program if it gives none, as one that ends its process."""
+    try:
+        return results.next(_SECONDS)  # type: ignore[no-any-return]
+    except TimeoutError:
+        sys.exit(f"{name}: no answer in {_SECONDS} s; its process died, or it hangs")
+
+
 def main() -> int:
     """Compare, or write."""
     parser = argparse.ArgumentParser(description="what `check` says of every known fault of a user's Function")
-    parser.add_argument("--write", action="store_true", help="write diagnoses.txt")
-    parser.add_argument("--only", default="", help="print what is said of the cases with these words")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--write", action="store_true", help="write diagnoses.txt")
+    way.add_argument("--only", default="", help="print what is said of the cases with these words")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many at a time; default: one a core")
     given = parser.parse_args()
     chosen = [case for case in cases() if given.only in case[0]]
+    if not chosen:
+        parser.error(f"--only must be words of a case in {GOLDEN.name}, got {given.only}")
     # A process for each case: what one leaves behind is not seen by the next one.
-    with get_context("fork").Pool(given.jobs, maxtasksperchild=1) as pool:
-        found = [line for lines in pool.imap(said, chosen) for line in lines]
+    with get_context("fork").Pool(max(given.jobs, 1), maxtasksperchild=1) as pool:
+        results = pool.imap(said, chosen)
+        found = [line for name, _ in chosen for line in _answer(results, name)]
     total = sum(float(line.split()[1]) for line in found if line.startswith("#"))
     print(f"{len(chosen)} cases, {total:.0f} CPU s", file=sys.stderr)
     if given.only:
@@ -143,7 +157,8 @@ def main() -> int:
         GOLDEN.write_text("\n".join(found) + "\n", encoding="utf-8")
         return 0
     differences = compared(found, GOLDEN.read_text(encoding="utf-8").splitlines())
-    print("\n".join(differences))
+    if differences:
+        print("\n".join(differences))
     return bool(differences)
 
 

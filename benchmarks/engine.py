@@ -34,6 +34,7 @@ from tabulate import tabulate
 from autograd_conformance.benchmarks.engine_map import (
     FILES,
     HERE,
+    MAP,
     SCOPE,
     TORCH,
     Map,
@@ -284,6 +285,10 @@ def print_survivors(folder: Path) -> None:
     for row in sorted(read(folder / "mutants.ndjson"), key=lambda row: (row["path"], row["line"])):
         if row["fate"] == "survived" and row["mutant"] not in explained:
             print(f"{row['line']:5} {row['tried']:4} of {row['ids']:4} ids  {row['mutant']}")
+        if row["fate"] == "killed" and row["mutant"] in explained:
+            print(
+                f"killed by {row['by']}, though engine_survivors.txt says {explained[row['mutant']]}: {row['mutant']}"
+            )
 
 
 def print_holes(folder: Path) -> None:
@@ -312,7 +317,12 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="try again what survived")
     given = parser.parse_args()
     folder = given.folder.absolute()
-    folder.mkdir(exist_ok=True)
+    if given.command == "map":
+        folder.mkdir(exist_ok=True)
+    elif not (folder / MAP).exists():
+        parser.error(f"there is no map in {folder}; make one: python benchmarks/engine.py map --folder {given.folder}")
+    if not any(fnmatch(path, given.file) for path in SCOPE.files):
+        parser.error(f"--file must match one of the files of engine_scope.txt, got {given.file}")
     commands: dict[str, Callable[[], None]] = {
         "map": lambda: make_map(folder),
         "mutate": lambda: mutate(

@@ -28,6 +28,8 @@ from autograd_conformance.harness.running.controller import RESULT
 
 HERE = Path(__file__).parent
 TORCH = Path(torch.__file__).parent
+# The file of a folder of results that has the map.
+MAP = "map.json.gz"
 
 
 class Scope:
@@ -205,7 +207,7 @@ def make_map(folder: Path) -> None:
                 tracer.stop()
             pairs = {*tracer.pairs, *(tuple(json.loads(row)) for row in spool.read_text().splitlines())}
             ids[line["id"]] = {"outcome": line["outcome"], "seconds": line["seconds"], "pairs": sorted(pairs)}
-        with gzip.open(folder / "map.json.gz", "wt") as file:
+        with gzip.open(folder / MAP, "wt") as file:
             json.dump({"torch": torch.__version__, "ids": ids}, file)
 
     Suite(work).start()
@@ -249,7 +251,7 @@ class Map:
     """The map that `make_map` wrote: the ids by line, and what each costs."""
 
     def __init__(self, folder: Path) -> None:
-        with gzip.open(folder / "map.json.gz", "rt") as file:
+        with gzip.open(folder / MAP, "rt") as file:
             ids = json.load(file)["ids"]
         self.outcomes = {name: row["outcome"] for name, row in ids.items()}
         self.seconds = {name: row["seconds"] for name, row in ids.items()}

@@ -142,11 +142,13 @@ def programs(draw: Any, without: Sequence[str] = (), to_inputs: Collection[Kind]
     """Programs with at least one Function or operator, and none of the operations ``without``.
 
     At least one input requires grad. Up to three operations make new tensors; then up to two hooks and changes are put
-    to any place where their tensor exists. Of these, inputs get those ``to_inputs``; no leaf is changed. Shrinks to one
-    Function of one leaf, the last result returned, and nothing changed afterwards.
+    to any place where their tensor exists. Of these, inputs get those ``to_inputs``, and leaves no change; Dirty alone
+    may have nothing else that it can change. Shrinks to one Function of one leaf, the last result returned, and nothing
+    changed afterwards.
     """
-    kinds = [draw(st.sampled_from(("leaf", "intermediate")))]
-    kinds += draw(st.lists(st.sampled_from(("leaf", "intermediate", "untracked")), max_size=1))
+    tracked = draw(st.sampled_from(("leaf", "intermediate")))
+    others = draw(st.lists(st.sampled_from(("leaf", "intermediate", "untracked")), max_size=1))
+    kinds = draw(st.permutations([tracked, *others]))
     inputs = tuple(Input(name, kind) for name, kind in zip(ascii_lowercase, kinds, strict=False))
     fixed = {each.name for each in inputs if each.kind == "leaf" or "change" not in to_inputs}
     names = [each.name for each in inputs]
@@ -172,7 +174,7 @@ def programs(draw: Any, without: Sequence[str] = (), to_inputs: Collection[Kind]
 def _operands(
     draw: Any, operation: Operation, names: Sequence[str], steps: Sequence[Step], fixed: Collection[str]
 ) -> tuple[str, ...]:
-    """Some of these names, of which the first one may be changed, if there is such a one."""
+    """Some of these names, of which the operation may change the first one, if there is one that it may."""
     first = draw(st.sampled_from(_possible(operation, names, steps, fixed) or names))
     return (first, *(draw(st.sampled_from(names)) for _ in range(operation.takes - 1)))
 
@@ -180,7 +182,7 @@ def _operands(
 def _possible(
     operation: Operation, names: Sequence[str], steps: Sequence[Step], fixed: Collection[str]
 ) -> Sequence[str]:
-    """The names that an operation can have first: one that changes a tensor has none that is ``fixed``."""
+    """The names that an operation can have first: one that changes a tensor never has a ``fixed`` one."""
     return [name for name in names if operation.name not in CHANGES or _root(steps, name) not in fixed]
 
 

@@ -1,4 +1,4 @@
-"""The scope of a draw: what may vary from call to call, as one frozen value with named presets; and masks."""
+"""What may vary from call to call: the scope of a draw, a frozen value with named presets, and the masks of a call."""
 
 from __future__ import annotations
 

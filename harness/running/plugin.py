@@ -186,7 +186,7 @@ def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     if config.option.verified:
-        # pytest collects garbage five times, twice, before it ends: of nothing, then.
+        # pytest collects garbage when it ends. With everything frozen that takes no time.
         gc.freeze()
     if BOX in config.stash:
         config.stash[BOX].close()

@@ -90,8 +90,8 @@ def prepare(
     Without ``shrink`` the first failing example is reported.
     """
     seed(crc32(f"{test_id}:{run_seed}".encode()))(test)
-    # The key of a database that is not used. Without one, Hypothesis makes it of the test's source, which takes longer
-    # than many a test.
+    # The database is not used. If this attribute is missing, Hypothesis hashes the test's source for a key, which takes
+    # longer than many tests.
     test._hypothesis_internal_database_key = None
     usual = vars(test).setdefault("_conformance_settings", test._hypothesis_internal_use_settings)
     count = usual.max_examples if examples is None else number(test.conformance_share, examples)

@@ -51,7 +51,7 @@ UNKNOWABLE = {
 }
 
 # The properties with which a fault in numbers may be found where there is no reference.
-_NUMBERS = ("VJP-FD", "VJP-REF", "FWD-VALUE")
+NUMBERS = ("VJP-FD", "VJP-REF", "FWD-VALUE")
 
 
 def _as_users_do(argument):
@@ -107,9 +107,9 @@ def planted_test(planted):
 
 def likeliest(planted):
     """The tests that may find the fault, the likeliest first."""
-    long = [named(each, "long") for each in _NUMBERS] if planted.variant == "sizes" else []
-    others = (test for each in (planted.id, *_NUMBERS) for test in each_test_of(each))
-    return dict.fromkeys([planted_test(planted), *long, *_NUMBERS, *others])
+    long = [named(each, "long") for each in NUMBERS] if planted.variant == "sizes" else []
+    others = (test for each in (planted.id, *NUMBERS) for test in each_test_of(each))
+    return dict.fromkeys([planted_test(planted), *long, *NUMBERS, *others])
 
 
 def coarse(planted, declaration):
@@ -132,7 +132,7 @@ def test_the_fault_is_found_and_shown(planted, tmp_path):
 def test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call(planted, tmp_path):
     asked_for = declared(planted.wrong.function, requested(planted.id))
     with scripts.importable(asked_for, tmp_path) as declaration:
-        found = faults_of(declaration, planted.id, *_NUMBERS)
+        found = faults_of(declaration, planted.id, *NUMBERS)
     assert found or coarse(planted, declaration), planted.words
     for line, _ in found:
         shown(planted, line["id"], line["failure"])
@@ -180,7 +180,7 @@ def shown(planted, test_id, failure):
 def test_what_cannot_be_known_is_not_guessed(planted):
     made = declared(planted.wrong.function, requested(planted.id))
     checked = Checked(made, profile="quick", seed=0, shrink=False)
-    assert list(faults_in(lines_of(checked, *each_test_of(planted.id), *_NUMBERS))) == []
+    assert list(faults_in(lines_of(checked, *each_test_of(planted.id), *NUMBERS))) == []
 
 
 TWINS = {planted.twin.function.name: planted.twin.function for planted in IN_FUNCTIONS}
@@ -191,7 +191,7 @@ def test_the_twin_is_accepted(name):
     its = [planted for planted in IN_FUNCTIONS if planted.twin.function.name == name]
     made = declared(TWINS[name], requested(*(planted.id for planted in its)))
     checked = Checked(made, profile="quick", seed=0, shrink=False)
-    assert list(faults_in(lines_of(checked, *dict.fromkeys(map(planted_test, its)), *_NUMBERS))) == []
+    assert list(faults_in(lines_of(checked, *dict.fromkeys(map(planted_test, its)), *NUMBERS))) == []
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,26 @@ def test_inputs_are_left_as_they_are(program):
     assert {program.root(step.operands[0]) for step in changes}.isdisjoint(program.names)
     assert not program.hooked
     assert not program.changed
+
+
+@given(programs())
+def test_no_leaf_is_changed(program):
+    leaves = {each.name for each in program.inputs if each.kind == "leaf"}
+    changes = [step for step in program.steps if step.kind == "change"]
+    assert {program.root(step.operands[0]) for step in changes}.isdisjoint(leaves)
+
+
+@pytest.mark.parametrize(
+    ("to_inputs", "wanted"),
+    [
+        (("change", "hook"), lambda program: program.changes_an_input and program.hooked),
+        (("change", "hook"), lambda program: program.changed),
+        (("hook",), lambda program: program.hooked),
+        ((), lambda program: [each.kind for each in program.inputs] == ["untracked", "leaf"]),
+    ],
+)
+def test_what_may_happen_to_inputs_does(to_inputs, wanted):
+    assert find(programs(to_inputs=to_inputs), wanted)
 
 
 @given(programs())

@@ -54,7 +54,7 @@ def _by_grad(f, x):
 
 def _detached(f, x):
     y = f.apply(x)
-    return x * y.detach_() * (3 - y.requires_grad)
+    return x * y.detach_() * (3 - y.requires_grad) + y
 
 
 def _counted(f, x):

@@ -362,7 +362,7 @@ _FORBIDDEN = {
 }
 
 
-@keeps("FLOW-07", slow=True, examples=0.12)
+@keeps("FLOW-07", slow=True, examples=0.16)
 def test_what_is_forbidden_raises(subject, data):
     """A call that the documentation forbids raises, whether something requires grad or not."""
     what, run = subject.draw(data, tuple(_FORBIDDEN), "call"), subject.draw(data, RUNS, "run")
