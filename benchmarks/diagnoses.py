@@ -126,11 +126,12 @@ def compared(found: list[str], kept: list[str]) -> list[str]:
 
 
 def _answer(results: Any, name: str) -> list[str]:
-    """The lines of the next case. Ends the program if it gives none, as one that ends its process."""
+    """The lines of the next case. If it gives none, as one that ends its process, the program ends with status 2."""
     try:
         return results.next(_SECONDS)  # type: ignore[no-any-return]
     except TimeoutError:
-        sys.exit(f"{name}: no answer in {_SECONDS} s; its process died, or it hangs")
+        print(f"{name}: no answer in {_SECONDS} s; its process died, or it hangs", file=sys.stderr)
+        sys.exit(2)
 
 
 def main() -> int:
