@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal, NamedTuple
 
+from autograd_conformance.reference.properties import PROPERTIES
+
 OUTCOMES = {
     "pass": "held in every example",
     "fail": "an example breaks it",
@@ -142,9 +144,15 @@ class Finding:
         """Whether the user meets an exception, though perhaps another one than expected."""
         return self.kind is Kind.RAISED or self.component.get("aspect") == LOUD
 
+    @property
+    def because(self) -> str:
+        """What it follows from, in words, if that is not named by the hint."""
+        explains = PROPERTIES[self.follows].explains if self.follows and not self.hint else ""
+        return explains and f"{explains} ({self.follows}); fix that first"
+
     def as_json(self) -> dict[str, Any]:
         """The fields that are not empty; of types that JSON and xdist can write."""
-        fields = {**asdict(replace(self, compared=())), "kind": self.kind.value}
+        fields = {**asdict(replace(self, compared=())), "kind": self.kind.value, "because": self.because}
         if self.raised is not None and not self.raised.means:
             del fields["raised"]["means"]
         return {key: value for key, value in fields.items() if key in _REQUIRED or value not in ("", {}, None, ())}
@@ -158,17 +166,23 @@ def in_words(finding: Mapping[str, Any]) -> str:
     return f"{finding['what']}: got {finding['got']}, expected {finding['expected']}"
 
 
+def is_of_output(finding: Mapping[str, Any]) -> bool:
+    """Whether what is wrong is something that forward returned, of a finding as the report holds it."""
+    return str(finding.get("what", "")).startswith("output")
+
+
 class Broken(AssertionError):
     """A property does not hold; ``finding`` has the call, the actual and the expected result."""
 
     def __init__(self, property_id: str, sentence: str, where: str, finding: Finding) -> None:
         self.finding, self._of = finding, (property_id, sentence, where)
+        hint = finding.hint or finding.because
         lines = [
             f"{property_id} must hold: {sentence}",
             f"  {where}: {in_words(finding.as_json())}",
             f"  bound: {finding.bound}" if finding.bound else "",
             f"  with: {finding.chosen}" if finding.chosen else "",
-            f"  hint: {finding.hint}" if finding.hint else "",
+            f"  hint: {hint}" if hint else "",
             f"  right with: {finding.right_with}" if finding.right_with else "",
             f"  call: {finding.call}" if finding.call else "",
         ]

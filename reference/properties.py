@@ -84,7 +84,7 @@ _ALL = (
         cause="the formula in backward is wrong; if only low precision fails, a sum or a constant has another dtype",
         plain=True,
         rank=14,
-        explains="the plain call with the same values is wrong as well (VJP-REF); fix that first",
+        explains="the plain call with the same values is wrong",
         head=5,
         of_variant=(
             (
@@ -119,7 +119,7 @@ _ALL = (
         ),
         plain=True,
         rank=1,
-        explains="the first derivative of the same call is wrong as well (VJP-FD); fix that first",
+        explains="the first derivative of the same call is wrong",
         verifies="gradient",
         head=4,
     ),
@@ -136,7 +136,7 @@ _ALL = (
         "those that do get one",
         cause="backward returns its gradients in another order, or a wrong number of them",
         cure="return one for each argument of forward, None for each that is not a tensor",
-        explains="the plain call raises as well, outside of backward (VJP-NONE); fix that first",
+        explains="the plain call raises, outside of backward",
         raises=True,
     ),
     Property(
@@ -185,14 +185,14 @@ _ALL = (
         "gradients are linear in the cotangent; a zero cotangent gives zero, never NaN",
         cause="backward thresholds, normalizes or adds to grad_output",
         cure="if that is intended, declare nonlinear=True",
-        explains="backward is not linear in grad_output (VJP-LINEAR); fix that first",
+        explains="backward is not linear in grad_output",
     ),
     Property(
         "VJP-FIT",
         "each gradient, as backward returned it and as the caller gets it, has its input's shape, dtype and device",
         cause="a gradient does not have its input's shape and dtype",
         cure="sum over the dimensions that were broadcast, and keep the dtype",
-        explains="the plain call raises as well: a gradient does not fit its input (VJP-FIT); fix that first",
+        explains="the plain call raises: a gradient does not fit its input",
         verdict="misfits",
     ),
     Property(
@@ -207,7 +207,7 @@ _ALL = (
             ("shared", "backward returns an input, a saved tensor, or one tensor twice; return a clone"),
         ),
         rank=3,
-        explains="backward writes into grad_output or a gradient that it returned before (VJP-PURE); fix that first",
+        explains="backward writes into grad_output or a gradient that it returned before",
     ),
     Property(
         "VJP-REPEAT",
@@ -215,7 +215,7 @@ _ALL = (
         cause="state is kept between calls (a class attribute, a module's buffer, a cache), or backward changes ctx",
         cure="keep state on ctx, and do not delete or change it in backward",
         rank=12,
-        explains="the call gives other results if it is repeated, or after another one (VJP-REPEAT); fix that first",
+        explains="the call gives other results if it is repeated, or after another one",
         raises=True,
     ),
     Property(
@@ -287,7 +287,7 @@ _ALL = (
         "the forward-mode rule equals the reference JVP, within the derived bound",
         cause="the formula in jvp is wrong, or setup_context saves the wrong tensors with save_for_forward",
         rank=10,
-        explains="the tangent of the same call is wrong as well (JVP-REF); fix that first",
+        explains="the tangent of the same call is wrong",
     ),
     Property(
         "JVP-ADJOINT",
@@ -362,7 +362,7 @@ _ALL = (
         "threads and the like), and do not seed its random numbers",
         cause="forward or backward switches something on or off, or seeds, and does not set it back",
         cure="use a context manager (torch.no_grad, torch.autocast, torch.random.fork_rng)",
-        explains="the call sets a setting or a seed of the process (ENV-SETTINGS); fix that first",
+        explains="the call sets a setting or a seed of the process",
         verdict="mutates",
         plain=True,
         head=3,
@@ -373,7 +373,7 @@ _ALL = (
         cause="a tensor of torch.empty, empty_like or new_empty is returned or read before all of it is written",
         cure="use zeros, zeros_like or new_zeros",
         plain=True,
-        explains="the same call reads memory that was never written (MEM-WRITTEN); fix that first",
+        explains="the same call reads memory that was never written",
         head=2,
         puts_nan=True,
     ),

@@ -157,7 +157,7 @@ def _values(
         values = np.asarray(argument.make(rng, tensor.shape, named), dtype=argument.dtype)
     else:
         values = values_module.fill(
-            tensor.fill, _domain(argument, call.smooth), tensor.shape, rng, complex_values="complex" in tensor.dtype,
+            tensor.fill, domain_of(argument, call.smooth), tensor.shape, rng, complex_values="complex" in tensor.dtype,
             shift=apart,
         )  # fmt: skip
         if argument.bounds is not None:
@@ -180,7 +180,8 @@ def cotangent_values(call: Call, shapes: Sequence[Shape], dtypes: Sequence[str])
     return tuple(found)
 
 
-def _domain(argument: Array, smooth: bool) -> Any:
+def domain_of(argument: Array, smooth: bool) -> Any:
+    """The domain of an argument's values, which is another one where they keep away from kinks."""
     return argument.smooth if smooth and argument.smooth is not None else argument.values
 
 
@@ -304,7 +305,7 @@ def varied(call: Call, function: Function) -> Call:
 def _refilled(argument: Any, tensor: Tensor, smooth: bool) -> Tensor:
     if argument.dtype is not None:
         return tensor
-    fills = values_module.DOMAINS[_domain(argument, smooth)].fills
+    fills = values_module.DOMAINS[domain_of(argument, smooth)].fills
     number = fills.index(tensor.fill) if tensor.fill in fills else 0
     return replace(tensor, fill=fills[number - 1], specials=())
 
@@ -404,7 +405,7 @@ def _drawn(draw: st.DrawFn, one: Callable[[st.DrawFn], Call]) -> Call:
 def _tensor(
     draw: st.DrawFn, scope: Scope, argument: Array, shape: Shape, dtype: str, *, tracked: bool, common: str
 ) -> Tensor:
-    domain = _domain(argument, scope.smooth)
+    domain = domain_of(argument, scope.smooth)
     kind = argument.kind(dtype)
     repeats = values_module.DOMAINS[domain].elementwise and argument.dtype is None
     layout = "contiguous" if scope.layouts == "contiguous" else _layout(draw, scope, _layouts(shape, kind, repeats))

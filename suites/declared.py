@@ -119,9 +119,9 @@ class Checked:
         subject.record.verify_exercised()
 
     def _run(self, test: Any, subject: OwnSubject, examples: int) -> None:
-        def attempt() -> None:
+        def attempt(shrink: bool) -> None:
             seed = self.selection.seed
-            prepare(test, subject.key["id"], seed, examples=examples, shrink=self.shrink, share=subject.share)
+            prepare(test, subject.key["id"], seed, examples=examples, shrink=shrink, share=subject.share)
             test(subject=subject)
 
         with without_local_constants(), warnings.catch_warnings():

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.bounds import extremes, noise
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.discovery import coarseness
 from autograd_conformance.harness.check.oracle.oracle import inexact
 from autograd_conformance.harness.check.oracle.tolerances import NOISE
-from autograd_conformance.harness.check.refusals import batching, conj_neg_bits, declined, empty_tensors, refused
+from autograd_conformance.harness.check.refusals import batching, declined, refused
 from autograd_conformance.harness.check.refusals.exceptions import (
     HANDLE,
     IN_BACKWARD,
@@ -24,7 +25,6 @@ from autograd_conformance.harness.check.refusals.exceptions import (
     accidental,
     mistake,
 )
-from autograd_conformance.harness.check.refusals.refused import runs
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.testing.examined import own_frames, place
 from autograd_conformance.harness.testing.example import Example
@@ -35,6 +35,7 @@ from autograd_conformance.harness.testing.transforms import SecondOrder, second_
 from autograd_conformance.implementations.protocol import Unreadable
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION, Tracked
+from autograd_conformance.strategies import conj_neg_bits, empty_tensors
 from autograd_conformance.strategies.calls import Call, contiguous
 
 
@@ -50,7 +51,7 @@ class Lenient(Policy):
     def __init__(self, subject: Subject) -> None:
         assert isinstance(subject.function, Own)
         self.subject, self.function = subject, subject.function
-        self.implementation = subject.implementation
+        self.implementation, self.bench = subject.implementation, Bench(subject, remembers=False)
         self.conditioning: float = subject.function.declaration.conditioning
         # Only a Function class, and not its canonical form, has one node.
         self.one_node = subject.function.sees_inside and not subject.function.declaration.up_to
@@ -62,13 +63,13 @@ class Lenient(Policy):
             return ""
         if isinstance(raised, Unreadable):
             return str(raised)
-        what = next(filter(None, (refused.refused(self.subject, call) for call in self.subject.tried)), None)
+        what = next(filter(None, (refused.refused(self.bench, call) for call in self.subject.tried)), None)
         if what:
             # What the plain call refuses, too, says nothing about the rule for batches.
             self.subject.record.refused += what == refused.BATCHING
             return f"{what}: {one_line(raised)}"
         for call in self.subject.tried:
-            if declined.refuses(self.subject, call, raised):
+            if declined.refuses(self.bench, call, raised):
                 at = place(own_frames(raised, self.implementation))
                 self.subject.record.decline(repr(call), one_line(raised), at)
                 return f"a call that is declared: {one_line(raised)}"
@@ -78,23 +79,7 @@ class Lenient(Policy):
         return bool(mistake(raised))
 
     def meaning(self, call: Call, raised: Exception) -> Meaning:
-        known = mistake(raised)
-        if not accidental(raised) and refused.raises_when_empty(self.subject, call):
-            which = empty_tensors.where(self.function, self.function.facts.emptied)
-            words = (WHEN_EMPTY, which, known or RETURN_EARLY)
-            return Meaning("without elements", "; ".join(filter(None, words)))
-        if known:
-            return Meaning("mistake", known)
-        if batching.breaks(self.subject, raised):
-            return Meaning("batch dimensions", batching.ADVICE)
-        if not refused.runs_forward(self.subject, contiguous(call)):
-            return Meaning("forward", IN_FORWARD)
-        cure = _resolving(self.subject, call)
-        if refused.runs_forward(self.subject, call) and not runs(self.subject, call):
-            return Meaning("lazy tensor" if cure else "backward alone", f"{IN_BACKWARD}; {cure or HANDLE}")
-        if cure and PROPERTIES[self.subject.property_id].group == "second order":
-            return Meaning("lazy tensor", cure)
-        return Meaning()
+        return next(filter(None, (asks(self, call, raised) for asks in MEANINGS)), Meaning())
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         refusal = second.refusal
@@ -110,7 +95,7 @@ class Lenient(Policy):
                 # Backward took a call with such a tensor, and raises for that alone.
                 return None
         # What the call raises without a second derivative is no refusal of that.
-        return refusal if runs(self.subject, call) else None
+        return refusal if self.bench.runs(call) else None
 
     # What counts as equal.
 
@@ -213,9 +198,51 @@ class Lenient(Policy):
         return extremes.unexpected(example, number, array)
 
 
-def _resolving(subject: Subject, call: Call) -> str:
+# What an exception may mean.
+
+
+def _without_elements(policy: Lenient, call: Call, raised: Exception) -> Meaning | None:
+    if accidental(raised) or not refused.raises_when_empty(policy.bench, call):
+        return None
+    which = empty_tensors.where(policy.function, policy.function.facts.emptied)
+    words = (WHEN_EMPTY, which, mistake(raised) or RETURN_EARLY)
+    return Meaning("without elements", "; ".join(filter(None, words)))
+
+
+def _of_mistake(_: Lenient, __: Call, raised: Exception) -> Meaning | None:
+    known = mistake(raised)
+    return Meaning("mistake", known) if known else None
+
+
+def _of_batches(policy: Lenient, _: Call, raised: Exception) -> Meaning | None:
+    broken = batching.breaks(policy.subject, raised)
+    return Meaning("batch dimensions", batching.ADVICE) if broken else None
+
+
+def _of_forward(policy: Lenient, call: Call, _: Exception) -> Meaning | None:
+    return None if policy.bench.runs_forward(contiguous(call)) else Meaning("forward", IN_FORWARD)
+
+
+def _of_backward(policy: Lenient, call: Call, _: Exception) -> Meaning | None:
+    if not policy.bench.runs_forward(call) or policy.bench.runs(call):
+        return None
+    cure = _resolving(policy.bench, call)
+    return Meaning("lazy tensor" if cure else "backward alone", f"{IN_BACKWARD}; {cure or HANDLE}")
+
+
+def _of_second_backward(policy: Lenient, call: Call, _: Exception) -> Meaning | None:
+    second = PROPERTIES[policy.subject.property_id].group == "second order"
+    cure = _resolving(policy.bench, call) if second else ""
+    return Meaning("lazy tensor", cure) if cure else None
+
+
+def _resolving(bench: Bench, call: Call) -> str:
     """What to do if the call raises only because a tensor is negated or conjugated lazily; empty otherwise."""
     layouts = conj_neg_bits.layouts_of(call)
-    if not layouts or not runs(subject, conj_neg_bits.resolved(call)):
+    if not layouts or not bench.runs(conj_neg_bits.resolved(call)):
         return ""
     return f"a tensor is {' or '.join(sorted(layouts))} lazily: {conj_neg_bits.advice(layouts)}"
+
+
+# The first row that gives one is what the exception means.
+MEANINGS = (_without_elements, _of_mistake, _of_batches, _of_forward, _of_backward, _of_second_backward)

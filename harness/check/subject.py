@@ -18,8 +18,6 @@ from autograd_conformance.harness.check.discovery.resizing import undecided
 from autograd_conformance.harness.check.explain.explaining import Runs
 from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.oracle.user_reference import Refuses
-from autograd_conformance.harness.check.refusals.declined import fitting, kind
-from autograd_conformance.harness.check.refusals.empty_tensors import pattern
 from autograd_conformance.harness.check.refusals.layouts import in_taken_layouts
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.testing.drawing import explaining
@@ -32,8 +30,10 @@ from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, contiguous, recast
 from autograd_conformance.strategies.compositions import SAME, Before
+from autograd_conformance.strategies.empty_tensors import pattern
 from autograd_conformance.strategies.scope import ANY_CALL, Scope
 from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.simple import fitting, kind
 
 
 def _longest(function: Own) -> tuple[Shapes, ...]:
@@ -61,12 +61,12 @@ class OwnSubject(Subject):
     # The calls that were made since the test failed.
     _since_failure: int = field(default=0, init=False)
 
-    def examine(self, test: Any, attempt: Callable[[], None]) -> None:
+    def examine(self, test: Any, attempt: Callable[[bool], None]) -> None:
         """Run a test, and say of its failures what explains them."""
         if self.replayed is None:
             Runs(self, test, attempt).all()
         else:
-            attempt()
+            attempt(True)
 
     @property
     def share(self) -> float:

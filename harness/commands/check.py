@@ -302,7 +302,9 @@ class _Run:
                 found = self._found(plan, display)
                 names = matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 found = found.of(names)
-                announcer = Announcer(found, display, self.scripts, edges=self.edges)
+                announcer = Announcer(
+                    found, display, self.scripts, implementation=self.implementation, edges=self.edges
+                )
                 if found.plan.facts:
                     self._follow(found.plan, Path(folder), display, announcer)
         except UsageProblem as problem:

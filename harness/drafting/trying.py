@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.declaration.calling import adapted
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
 from autograd_conformance.harness.check.discovery.nondeterminism import uses_random_numbers
 from autograd_conformance.harness.check.discovery.returned import differentiable
 from autograd_conformance.harness.check.refusals.declined import declined, in_words
 from autograd_conformance.harness.check.refusals.exceptions import accidental, miscounted
-from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.testing.examined import own_frames, place
 from autograd_conformance.harness.testing.example import Example
@@ -28,6 +28,7 @@ from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import REAL, Array, Function
 from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.shapes import SIDES, shape_tuples
+from autograd_conformance.strategies.simple import simple_call
 from autograd_conformance.strategies.values import DOMAINS
 
 # Shapes in which each declaration is tried, with ordinary numbers and with such that increase.
@@ -181,7 +182,9 @@ def _refused(subject: Subject) -> str:
     calls that it is not for.
     """
     with kept(subject.implementation):
-        found, _ = declined(subject, subject.function.dtypes[0], lambda _: None, lambda raised: not accidental(raised))
+        found, _ = declined(
+            Bench(subject), subject.function.dtypes[0], lambda _: None, lambda raised: not accidental(raised)
+        )
     return next((each.why for each in found), "")
 
 

@@ -182,6 +182,11 @@ def _heeding(work: Callable[..., None], *arguments: Any) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with_parent()
+    work(*arguments)
+
+
+def end_with_parent() -> None:
+    """Let this process be killed when the one that started it ends, on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    work(*arguments)

@@ -347,10 +347,10 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
     test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[BOX]
     listed = subject.deviations
 
-    def attempt(this: Try, arguments: dict[str, Any]) -> None:
+    def attempt(this: Try, arguments: dict[str, Any], shrink: bool) -> None:
         subject.record.failed = None
         drawing.prepare(
-            test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
+            test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=shrink and not listed,
             least=_LISTED if any(d.frequency is not Frequency.ALWAYS for d in listed) else 1, share=subject.share,
         )  # fmt: skip
         subject.replayed, subject.dtype = this.call, this.drawn.dtype
@@ -369,7 +369,7 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
 
     def run(this: Try, arguments: dict[str, Any]) -> None:
         subject.replayed = this.call
-        subject.examine(test, lambda: attempt(this, arguments))
+        subject.examine(test, lambda shrink: attempt(this, arguments, shrink))
 
     @wraps(test)
     def tried(**arguments: Any) -> None:

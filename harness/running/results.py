@@ -26,11 +26,12 @@ from autograd_conformance.harness.reports.ndjson import REFUSED, SLOW, UNCHECKED
 from autograd_conformance.harness.running import unclaimed
 from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.scripts.script import script_for
-from autograd_conformance.harness.testing import integers, own_faults
+from autograd_conformance.harness.testing import own_faults
 from autograd_conformance.harness.testing.examined import PartMissing
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.harness.text import of_result
 from autograd_conformance.implementations.deviations import Deviation, Frequency, Grade, named_by, release_of
+from autograd_conformance.strategies import integers
 from autograd_conformance.strategies.calls import parse
 
 # Lines of a traceback that a result keeps.

@@ -85,9 +85,9 @@ class Examined:
             raise Untaken(f"{self.device} takes no {dtype}")
         return dtype
 
-    def examine(self, test: Any, attempt: Callable[[], None]) -> None:  # noqa: ARG002
-        """Run a test, which ``attempt`` does."""
-        attempt()
+    def examine(self, test: Any, attempt: Callable[[bool], None]) -> None:  # noqa: ARG002
+        """Run a test, which ``attempt`` does: given True, it looks for the smallest call that fails."""
+        attempt(True)
 
     def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
         """Draw a value that the test varies; a failure shows it with this label."""

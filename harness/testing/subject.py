@@ -67,6 +67,8 @@ class Subject(Choices):
     left_out: str = ""
     # What is left out of the drawn calls.
     excluded: tuple[Callable[[Call], bool], ...] = ()
+    # Whether a failure is kept in the record alone, and the test goes on.
+    keeps_failures: bool = False
     # Whether a test goes on after a failure, to look for others.
     explores: ClassVar[bool] = False
 
@@ -77,6 +79,10 @@ class Subject(Choices):
 
     def __repr__(self) -> str:
         return f"{self.implementation.name}-{self.function.name}-{self.device}"
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        # Hypothesis would print all fields of a dataclass, whenever a test fails.
+        printer.text(repr(self))
 
     @property
     def claim(self) -> str:
@@ -214,7 +220,8 @@ class Subject(Choices):
             if self.may_refuse(broken):
                 return
             self.record.fail_with(broken)
-            raise
+            if not self.keeps_failures:
+                raise
 
     @contextmanager
     def _blaming(self) -> Iterator[None]:

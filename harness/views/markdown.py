@@ -24,7 +24,15 @@ CAUSES = 200
 CHARACTERS = 1000
 
 _MARKS = {"holds": "✅", "fails": "❌", reading.UNFINISHED: "⚠️", reading.DAMAGED: "⚠️"}
-_SHOWN = {"what": "what", "got": "got", "expected": "expected", "bound": "bound", "chosen": "with", "hint": "hint"}
+_SHOWN = {
+    "what": "what",
+    "got": "got",
+    "expected": "expected",
+    "bound": "bound",
+    "chosen": "with",
+    "hint": "hint",
+    "because": "because",
+}
 
 # Characters with a meaning in Markdown, GitHub's mathematics or HTML.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$!@])")

@@ -20,7 +20,7 @@ BY_NAME = 40
 # The most parts of a package shown that it lacks, and the most reasons for which tests are not run.
 PARTS = 12
 
-_SHOWN = ("got", "expected", "bound", "chosen", "hint", "message", "reason")
+_SHOWN = ("got", "expected", "bound", "chosen", "hint", "because", "message", "reason")
 _LABELS = {"chosen": "with"}
 
 

@@ -17,6 +17,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration, Factory
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.conclusion import concluded
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
@@ -119,7 +120,9 @@ def test_what_is_mostly_refused_is_not_said_to_hold(tmp_path):
 
     declaration = Declaration(custom("Squares", Squares, vmap=rows), "float[...]")
     lines = list(Checked(declaration, seed=0).lines("BATCH-VMAP"))
-    text = " ".join(" ".join(printing.rows("Squares", discover(declaration, TORCH), lines, tmp_path)).split())
+    text = " ".join(
+        " ".join(printing.rows("Squares", concluded(discover(declaration, TORCH), lines, tmp_path))).split()
+    )
     assert "0 checks hold, 0 do not, 1 undecided" in text
     assert re.search(r"BATCH-VMAP: in \d+ of \d+ examples: batching: RuntimeError: rows alone", text)
 

@@ -15,6 +15,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.conclusion import concluded
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.testing.examined import raised_by_suite
 from autograd_conformance.implementations import adapting
@@ -35,7 +36,9 @@ TORCH = implementations.load("torch")
 
 def text_of(declaration, folder, *properties):
     lines = list(Checked(declaration, profile="quick", seed=0, shrink=False).lines(*properties))
-    return " ".join(" ".join(printing.rows(declaration.name, discover(declaration, TORCH), lines, folder)).split())
+    return " ".join(
+        " ".join(printing.rows(declaration.name, concluded(discover(declaration, TORCH), lines, folder))).split()
+    )
 
 
 @pytest.mark.parametrize(

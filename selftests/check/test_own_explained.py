@@ -17,14 +17,14 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check import Declaration, bench
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.discovery.discovery import discover
-from autograd_conformance.harness.check.explain import hints, judging, replaying
-from autograd_conformance.harness.check.explain.alternatives import alternatives
+from autograd_conformance.harness.check.explain import causes, hints, right_with
 from autograd_conformance.harness.check.explain.causes import QUESTIONS, Fails, Failure
 from autograd_conformance.harness.check.explain.explaining import Runs
+from autograd_conformance.harness.check.report.conclusion import concluded
 from autograd_conformance.harness.check.report.printing import rows
 from autograd_conformance.harness.check.session.announcing import Announcer
 from autograd_conformance.harness.check.session.child_discovery import Found
@@ -36,7 +36,9 @@ from autograd_conformance.selftests.check.specimens.causes import dropped
 from autograd_conformance.selftests.check.specimens.empty import flat
 from autograd_conformance.selftests.check.specimens.functions import custom, function
 from autograd_conformance.selftests.check.specimens.right_with import POWERS, power, power_gradients
+from autograd_conformance.strategies import changes, simpler
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, copied, parse, tensor_values
+from autograd_conformance.strategies.changes import alternatives
 from autograd_conformance.strategies.shapes import smaller_shape_tuples
 from autograd_conformance.suites.declared import Checked, claims
 
@@ -150,7 +152,7 @@ def test_an_explanation_that_raises_hides_no_failure(call):
     subject = next(Checked(declaration).subjects(claims()["VJP_FD"][0]))
     failures = Sometimes(Broken("VJP-FD", "", "", Finding("what", "1", "2", call)))
 
-    def attempt():
+    def attempt(_):
         raise failures
 
     with pytest.raises(Sometimes) as raised:
@@ -172,7 +174,7 @@ def test_a_failure_is_explained_if_time_is_up_before_it_is_the_smallest():
     call = Call(subject.function.name, (x,), (Cotangent(),))
     finding = Finding("slope", "1.0", "2.0", repr(call), compared=(1.0, 2.0))
 
-    def attempt():
+    def attempt(_):
         raise Broken("VJP-FD", "", "", finding)
 
     subject.record.until = 0.0
@@ -271,25 +273,90 @@ def test_values_that_a_layout_repeats_are_no_fault_of_the_layout():
     assert cause(InMemory, call_of("InMemory")) == "FWD-LAYOUT"
 
 
-@pytest.mark.parametrize(("module", "name"), [(hints, "_CLOSE"), (judging, "copied"), (replaying, "prepare")])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (hints, "_CLOSE"), (bench, "copied"), (bench, "prepare"), (causes, "contiguous"),
+        (right_with, "alternatives"),
+        (changes, "copied"), (simpler, "contiguous"),
+    ],
+)  # fmt: skip
 def test_a_fault_of_our_own_is_named_and_changes_no_verdict(module, name, monkeypatch, tmp_path):
     declaration = Declaration(function(lambda x: x * x, lambda g, _, x: 3 * g * x), "float[n]", name="Square")
 
     def check():
-        lines = list(lines_of(Checked(declaration, profile="quick", seed=0), "VJP-FD", "VJP-REF", "VJP-CHAIN"))
-        return lines, "\n".join(rows("Square", Facts(), lines, tmp_path))
+        asked = ("VJP-FD", "VJP-REF", "VJP-CHAIN", "FWD-LAYOUT")
+        lines = list(lines_of(Checked(declaration, profile="quick", seed=0), *asked))
+        return lines, "\n".join(rows("Square", concluded(Facts(), lines, tmp_path)))
 
     lines, text = check()
     assert not any("own_faults" in line for line in lines)
     monkeypatch.delattr(module, name)
     broken, said = check()
-    (fault,) = {each for line in broken for each in line.get("own_faults", ())}
-    assert fault.startswith(f"NameError: name '{name}' is not defined (harness/check/explain/")
-    words = f"autograd-conformance itself failed in VJP-FD: {fault}; please report it"
-    assert re.sub(r"\s+", " ", said).count(words) == 1
+    faults = {each for line in broken for each in line.get("own_faults", ())}
+    place = module.__name__.removeprefix("autograd_conformance.").replace(".", "/")
+    assert faults
+    assert all(each.startswith(f"NameError: name '{name}' is not defined ({place}.py:") for each in faults)
+    words = re.sub(r"\s+", " ", said)
+    for fault in faults:
+        assert re.search(
+            rf"autograd-conformance itself failed in [A-Z-, ]+: {re.escape(fault)}; please report it", words
+        )
     # The same fault, with the same tests beside it.
     shown = [re.findall(r"^  [A-Z]+: .*|same fault: .*", each, re.MULTILINE) for each in (text, said)]
     assert shown[0] == shown[1]
     for line in broken:
         RESULT.validate(line)
     own_faults.ALL.clear()
+
+
+class Counted(Function):
+    """A wrong square, which counts how often forward runs."""
+
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        Counted.calls += 1
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g * ctx.saved_tensors[0]
+
+
+def test_the_bench_runs_a_call_once_for_all_tests_of_a_function():
+    checked, known = Checked(Declaration(Counted, "float[n]"), seed=0), claims()
+    call = Call("Counted", (Tensor((2,), requires_grad=True, fill="ramp"),), (Cotangent(),), smooth=True)
+    (claim, fd), (other, reference) = known["VJP_FD"], known["VJP_REF"]
+    first, second = (bench.Bench(next(checked.subjects(each))) for each in (claim, other))
+    asked = first.outcome(fd, call), first.derives(call), first.runs(call), first.outcome(reference, call)
+    assert [asked[0].holds, asked[0].finding.kind.value, *asked[1:3], asked[3].holds] == [
+        False,
+        "wrong",
+        False,
+        True,
+        True,
+    ]
+    before = Counted.calls
+    again = second.outcome(fd, call), second.derives(call), second.runs(call), second.outcome(reference, call)
+    assert again == asked
+    assert Counted.calls == before
+    # With more examples it may draw something else; a failure stays one.
+    second.outcome(reference, call, 6)
+    assert Counted.calls > before
+    before = Counted.calls
+    assert second.outcome(fd, call, 6) is asked[0]
+    assert Counted.calls == before
+
+
+def test_a_failure_that_is_kept_has_all_that_is_said_of_it():
+    checked = Checked(Declaration(Counted, "float[n]"), seed=0)
+    claim, test = claims()["VJP_FD"]
+    at = bench.Bench(next(checked.subjects(claim)))
+    call = Call("Counted", (Tensor((2,), requires_grad=True, fill="ramp"),), (Cotangent(),), smooth=True)
+    kept, failure = at.outcome(test, call).finding, at.failure(test, call).finding
+    assert bench.kind_of(kept) == bench.kind_of(failure)
+    assert "the worst entry is" in failure.hint
+    assert at.failure(claims()["FWD_VALUE"][1], call) is None

@@ -13,9 +13,10 @@ import torch
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.bounds import sweeping
+from autograd_conformance.harness.check.discovery import long_tensors
 from autograd_conformance.harness.check.discovery.discovery import discover
-from autograd_conformance.harness.check.refusals import declined, long_tensors
-from autograd_conformance.harness.check.refusals.long_tensors import LENGTHS
+from autograd_conformance.harness.check.discovery.long_tensors import LENGTHS
+from autograd_conformance.harness.check.refusals import declined
 from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.check.report.verdicts import verdict

@@ -16,10 +16,10 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration import interpreted
 from autograd_conformance.harness.check.declaration.loading import imported
+from autograd_conformance.harness.check.discovery import cost
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.discovery.interpreter import GARBLED
-from autograd_conformance.harness.check.refusals import cost
-from autograd_conformance.harness.check.refusals.long_tensors import BORDERS, LENGTHS
+from autograd_conformance.harness.check.discovery.long_tensors import BORDERS, LENGTHS
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests.check.checking import RESULT, lines_of

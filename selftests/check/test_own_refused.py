@@ -15,6 +15,7 @@ from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.conclusion import concluded
 from autograd_conformance.harness.check.report.verdicts import DECLINED, RAISES, REFUSED, judged, verdict
 from autograd_conformance.selftests import tiers
 from autograd_conformance.selftests.check.checking import first_fault, lines_of
@@ -93,7 +94,7 @@ def test_what_forward_refuses_of_the_declared_calls_is_left_out_and_named(refuse
     assert {line["outcome"] for line in lines} == {"pass"}
     # No test draws what is known to be refused.
     assert [line["id"] for line in lines if "declined" in line and line.get("variant") != "long"] == []
-    text = " ".join(" ".join(printing.rows("Made", facts, lines, tmp_path)).split())
+    text = " ".join(" ".join(printing.rows("Made", concluded(facts, lines, tmp_path))).split())
     assert "DECLARED BUT REFUSED" in text
     assert f"{shown}" in text
     assert "0 do not" in text
@@ -110,7 +111,9 @@ def test_refused_values_are_no_fault_but_never_green(tmp_path):
     words = {v.word for _, v in found if v is not None}
     assert words == {DECLINED}
     text = " ".join(
-        " ".join(printing.rows("Made", discover(declaration, TORCH), [x for x, _ in found], tmp_path)).split()
+        " ".join(
+            printing.rows("Made", concluded(discover(declaration, TORCH), [x for x, _ in found], tmp_path))
+        ).split()
     )
     assert text.count("DECLARED BUT REFUSED") == 1
     assert "ValueError: negative" in text
@@ -170,7 +173,7 @@ def test_what_is_asked_for_and_refused_is_declared_but_refused(methods, also, wo
     lines, facts = lines_of_some(declaration, "BATCH-VMAP"), discover(declaration, TORCH)
     ((_, found),) = [pair for pair in judged(lines, compared=False, asked=facts.asked) if pair[1] is not None]
     assert (found.word, found.fault) == (word, False)
-    text = " ".join(" ".join(printing.rows("Doubling", facts, lines, tmp_path)).split())
+    text = " ".join(" ".join(printing.rows("Doubling", concluded(facts, lines, tmp_path))).split())
     assert says in text
     assert ("declared calls refused; 0 checks hold" in text) == (word == DECLINED)
     assert ("DECLARED BUT REFUSED: BATCH-VMAP: in " in text) == (word == DECLINED)

@@ -13,6 +13,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.explain import hints
 from autograd_conformance.harness.check.report import grouping, script_runner
+from autograd_conformance.harness.check.report.conclusion import concluded
 from autograd_conformance.harness.check.report.grouping import Finds
 from autograd_conformance.harness.check.report.printing import rows
 from autograd_conformance.harness.check.report.verdicts import TRIED, Verdict, judged, verdict
@@ -153,7 +154,7 @@ def test_scripts_that_show_their_fault_are_kept(tmp_path):
     imports = {tmp_path / f"of {name}.py": f"import loud\n{text}" for name, text in texts.items()}
     script_runner.written(imports)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path))
+        patch.syspath_prepend(tmp_path)
         assert {path.stem for path in script_runner.right(list(imports))} == {"of holds", "of falls through"}
 
 
@@ -213,6 +214,6 @@ def test_the_verdict_says_what_was_said_when_faults_were_found(tmp_path):
         "found: Writing: RAISES: VJP-PURE (met in VJP-REF)",
     ]
     facts = discover(declaration, implementations.load("torch"), errors=False)
-    text = "\n".join(rows("Writing", facts, lines, tmp_path))
+    text = "\n".join(rows("Writing", concluded(facts, lines, tmp_path)))
     assert text.count("WRONG: VJP-FD") == text.count("MUTATES: VJP-PURE") == 1
     assert re.search(r"same fault \(raises\): .*\bVJP-REF\b", text)

@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 
 from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import tiers
 from autograd_conformance.selftests.check import specimens
 from autograd_conformance.selftests.check.checking import DRAWS, RESULT, SCHEMA, faults_in, lines_of
@@ -42,7 +43,8 @@ def _lines(specimen, profile, seed):
 def _said(line, verdict):
     """What is said of a finding."""
     words = (line["failure"].get(key, "") for key in ("what", "got", "hint", "likely", "right_with", "call"))
-    return "\n".join((*words, verdict.word, verdict.guess))
+    explains = PROPERTIES[verdict.follows].explains if verdict.follows else ""
+    return "\n".join((*words, explains, verdict.word, verdict.guess))
 
 
 def test_each_has_a_name_of_its_own():

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from autograd_conformance.harness.check.declaration.facts import facts_of
-from autograd_conformance.harness.check.refusals.long_tensors import LONG
 from autograd_conformance.harness.testing import transforms
 from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.strategies.calls import contiguous
+from autograd_conformance.strategies.lengths import LONG
 from autograd_conformance.strategies.scope import PLAIN, SMOOTH
 
 DOUBLE = ("float64", "complex128")

@@ -252,33 +252,22 @@ class Declaration:
 
         ``composite`` says whether its reference, if it has one, takes tensors. ``referred`` says whether that counts.
         """
-        owner = getattr(self.function, "__self__", None)
-        thing = owner if isinstance(owner, type) else self.function
-        name, module = getattr(thing, "__qualname__", ""), sys.modules.get(getattr(thing, "__module__", ""))
-        found = re.fullmatch(r"\w+", name) and module is not None and getattr(module, name, None) is thing
-        lines, mine = [importing(module, name)] if found and module is not None else [], self._imported()
-        located = None if lines else self.located()
-        if located is not None:
-            lines, name, thing = [located[0]], located[1], self.function
-        referred = referred and self.reference is not None
-        compared = (referred and composite) or self.soft is not None
-        needed = not lines or compared or bool(self.up_to) or not all(map(drawn.is_printed, self.arguments))
-        if not lines and mine is None:
+        own, mine = self._global(), self._imported()
+        compared = (referred and composite and self.reference is not None) or self.soft is not None
+        if own is None and mine is None:
             return "neither the Function nor its declaration is a global name of a module that a script could import"
-        if self.up_to and not mine:
-            return "the declaration, which has what is free in the results (up_to=), is not a global name of a module"
-        if compared and not mine:
-            return "the declaration, which has what results are compared with, is not a global name of a module"
+        needs = {"what is free in the results (up_to=)": self.up_to, "what results are compared with": compared}
+        for what, has in needs.items():
+            if has and not mine:
+                return f"the declaration, which has {what}, is not a global name of a module"
         declared = mine[1] if mine else ""
-        kind = thing if lines else self.function
-        called = (name if lines else f"{declared}.function") + ".apply" * isinstance(kind, type)
-        if self.up_to:
-            called = f"{declared}.call"
-        lines += [mine[0]] if mine and needed else []
-        path = dict.fromkeys(row for text in lines for row in text.splitlines())
+        lines, called = own or ("", f"{declared}.function" + ".apply" * isinstance(self.function, type))
+        needed = own is None or compared or bool(self.up_to) or not all(map(drawn.is_printed, self.arguments))
+        texts = [lines, *([mine[0]] if mine and needed else [])]
+        referred = referred and self.reference is not None
         return Source(
-            "".join(f"{row}\n" for row in path),
-            called,
+            "".join(f"{row}\n" for row in dict.fromkeys(row for text in texts for row in text.splitlines())),
+            f"{declared}.call" if self.up_to else called,
             call=self.call,
             declaration=declared,
             given=self.arguments,
@@ -287,6 +276,16 @@ class Declaration:
             literal_outputs=referred and not composite,
             backward_only=self.backward_only,
         )
+
+    def _global(self) -> tuple[str, str] | None:
+        """The lines that import the Function, and how a script calls it, if it is a global name of a module."""
+        owner = getattr(self.function, "__self__", None)
+        thing = owner if isinstance(owner, type) else self.function
+        name, module = getattr(thing, "__qualname__", ""), sys.modules.get(getattr(thing, "__module__", ""))
+        if re.fullmatch(r"\w+", name) and module is not None and getattr(module, name, None) is thing:
+            return importing(module, name), name + ".apply" * isinstance(thing, type)
+        located = self.located()
+        return located and (located[0], located[1] + ".apply" * isinstance(self.function, type))
 
     def located(self) -> tuple[str, str] | None:
         """The lines that import the Function, and its name there, if more is known than what it says of itself."""
@@ -399,6 +398,8 @@ class Own(Function):
     sees_inside: bool = True
     facts: Facts = field(default_factory=Facts, repr=False)
     on: Implementation | None = field(default=None, repr=False)
+    # What the bench remembers of its calls.
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def declined(self) -> frozenset[str]:

@@ -1,61 +1,61 @@
-"""Discovery: the facts about a user's Function that a few calls show, so that nobody has to declare them."""
+"""Discovery: the facts about a user's Function that a few calls show, so that nobody has to declare them.
+
+`PROBES` has them, each with what it needs to know before, and a function.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cached_property
+from typing import Any
 
+from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.bounds.sweeping import largest_errors, maps_entries
-from autograd_conformance.harness.check.declaration.calling import Native, adapted
-from autograd_conformance.harness.check.declaration.classes import batches, has_jvp, overrides
-from autograd_conformance.harness.check.declaration.declaration import REQUESTS, Declaration, Own
-from autograd_conformance.harness.check.declaration.facts import Facts
-from autograd_conformance.harness.check.declaration.interpreted import kernels
-from autograd_conformance.harness.check.declaration.naming import arity
+from autograd_conformance.harness.check.declaration.calling import Native
+from autograd_conformance.harness.check.declaration.classes import batches, has_jvp
+from autograd_conformance.harness.check.declaration.declaration import REQUESTS, Declaration
+from autograd_conformance.harness.check.declaration.facts import Declined, Facts
+from autograd_conformance.harness.check.discovery import cost, fitting
 from autograd_conformance.harness.check.discovery.coarseness import coarse
-from autograd_conformance.harness.check.discovery.interpreter import BFLOAT16, GARBLED, garbled
+from autograd_conformance.harness.check.discovery.long_tensors import long_shapes
 from autograd_conformance.harness.check.discovery.nondeterminism import draws, reads_new_memory
 from autograd_conformance.harness.check.discovery.references import composite_reference, refers_in
 from autograd_conformance.harness.check.discovery.resizing import resizes
-from autograd_conformance.harness.check.discovery.returned import (
-    differentiable,
-    least_precise,
-    left_alone,
-    ones,
-    returned,
-    strange,
-    unreadable,
-)
+from autograd_conformance.harness.check.discovery.returned import Returned, least_precise, ones, returned
 from autograd_conformance.harness.check.discovery.staleness import stale
+from autograd_conformance.harness.check.discovery.trials import TRIED, Trials
 from autograd_conformance.harness.check.oracle.oracle import Oracle
-from autograd_conformance.harness.check.refusals import cost
 from autograd_conformance.harness.check.refusals.declined import declined
-from autograd_conformance.harness.check.refusals.exceptions import mistake
 from autograd_conformance.harness.check.refusals.layouts import refused_layouts
-from autograd_conformance.harness.check.refusals.long_tensors import long_shapes, simple_call
 from autograd_conformance.harness.check.refusals.refused import emptied
-from autograd_conformance.harness.outcomes import AlwaysWrong, one_line
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.own_faults import noticed, taken
-from autograd_conformance.harness.testing.relations import Related, Unfit
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
-from autograd_conformance.implementations.misbehaving import Misbehaves
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Output
+from autograd_conformance.reference.definitions import REAL_OF, Output, Shapes
 from autograd_conformance.strategies.calls import Call, Cotangent, recast
-from autograd_conformance.strategies.shapes import MAX_FIXED, shape_tuples
-
-# The most calls to try, and to use.
-_TRIED = 24
-
-# Calls to try in each dtype.
-_SAMPLES = 3
+from autograd_conformance.strategies.simple import simple_call
 
 _DOUBLE = ("float64", "complex128")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What discovery is asked to find out, and what it is told.
+
+    ``without`` has the dtypes that the Function is known not to take, with the reason. ``note`` gets each call before
+    it runs. With ``empty`` tensors without elements are tried. With ``errors`` the largest errors over all numbers of
+    half precision are measured, too: they are only shown. If it is ``timed``, a slow Function gets fewer examples.
+    """
+
+    without: Mapping[str, str]
+    note: Callable[[Call], None]
+    errors: bool
+    empty: bool
+    timed: bool
 
 
 def discover(
@@ -68,307 +68,160 @@ def discover(
     empty: bool = True,
     timed: bool = False,
 ) -> Facts:
-    """Call the Function on a few simple arguments. Raises UsageProblem if it does not fit its declaration.
+    """Call the Function on a few simple arguments, as `Asked` says.
 
-    ``without`` has the dtypes that it is known not to take, with the reason. ``note`` gets each call before it runs.
-    With ``empty`` tensors without elements are tried. With ``errors`` the largest errors over all numbers of half
-    precision are measured, too: they are only shown. If it is ``timed``, a slow Function gets fewer examples.
+    Raises UsageProblem if it does not fit its declaration.
     """
+    asked = Asked(dict(without or {}), note, errors, empty, timed)
     with kept(implementation):
-        found = _discovered(declaration, implementation, dict(without or {}), note, errors, empty, timed)
+        found = _discovered(declaration, implementation, asked)
     return replace(found, own_faults=tuple(taken()))
 
 
-def _discovered(
-    declaration: Declaration, implementation: Implementation, refused: dict[str, str], note: Callable[[Call], None],
-    errors: bool, empty: bool, timed: bool,
-) -> Facts:  # fmt: skip
-    before = kernels()
-    function = declaration.sketch(implementation)
-    function = replace(function, dtypes=tuple(d for d in function.dtypes if d not in refused))
-    cls, canonical = function.body(None, None), declaration.up_to
-    mine = adapted(implementation, declaration.treatment, cls, canonical=canonical)
-    subject = Subject(mine, function, implementation.devices()[0])
-    working, failures = _working(subject, note)
-    uncheckable = [why for _, why in failures if isinstance(why, _Uncheckable)]
-    if uncheckable:
-        raise declaration.problem(uncheckable[0])
-    if not working and not failures:
-        raise declaration.problem(
-            "no call is possible: each that was tried has a length below 0, "
-            f"or a tensor of more than {MAX_FIXED} elements"
+def _discovered(declaration: Declaration, implementation: Implementation, asked: Asked) -> Facts:
+    trials = Trials(declaration, implementation, asked.without, asked.note)
+    if not declaration.stochastic and any(draws(trials.subject.made(call)) for call in trials.simple):
+        again = replace(asked, without=trials.refused)
+        return replace(_discovered(declaration.drawing(), implementation, again), draws=True)
+    known, facts = Known(trials, asked), dict[str, Any]()
+    for probe in PROBES:
+        if not any(needs(known) for needs in probe.unless):
+            facts[probe.fact] = probe.ask(known)
+    return Facts(**facts)
+
+
+class Known:
+    """What is known of a Function once it has been tried: the same for all probes, each found out when it is needed."""
+
+    def __init__(self, trials: Trials, asked: Asked) -> None:
+        self.trials, self.asked, self.declaration = trials, asked, trials.declaration
+        self.implementation, self.dtypes, self.outputs = trials.implementation, trials.dtypes, trials.outputs
+        self.first = recast(trials.working[0], self.dtypes[0], trials.function)
+        self.untreated = trials.treated(self.declaration.untreated)
+        subject = trials.subject
+        self.oracle = Oracle(
+            subject.implementation, subject.implementation.function(subject.cls), trials.function.arguments,
+            outputs=[o.differentiable for o in self.outputs], dtype=self.dtypes[0], device=subject.device,
+        )  # fmt: skip
+        fitting.verify_soft(self.declaration, subject.made(self.first))
+        fitting.verify_inplace(self.declaration, list(map(subject.made, trials.simple)))
+        self.composite = composite_reference(self.declaration, subject, trials.simple, len(self.outputs))
+        self.examples = [self.untreated.made(call) for call in trials.simple]
+        so_far = Facts(self.outputs, self.dtypes, composite=self.composite)
+        self.own = replace(
+            trials.function, forward=self.oracle.forward, vjp=self.oracle.vjp, outputs=self.outputs,
+            dtypes=self.dtypes, facts=so_far,
+        )  # fmt: skip
+        self.subject = replace(subject, function=self.own)
+        self.bench = Bench(self.subject)
+        fitting.verify_relations(self.declaration, self.made)
+
+    @property
+    def made(self) -> list[Example]:
+        """The simple calls with their tensors."""
+        return list(map(self.subject.made, self.trials.simple))
+
+    @cached_property
+    def coarse(self) -> list[str]:
+        """The results in double precision whose numbers are all of single precision."""
+        wide = next((d for d in self.dtypes if d in _DOUBLE), None)
+        if wide is None or self.declaration.surrogate:
+            return []
+        return coarse([self.subject.made(recast(call, wide, self.own)) for call in self.trials.working[:TRIED]])
+
+    @cached_property
+    def computes_in(self) -> str:
+        """The precision of what forward returns for calls in the most precise dtype."""
+        kinds = [o.dtypes.get(self.dtypes[0], "") for o in self.outputs if o.differentiable]
+        forward = least_precise(self.dtypes[0], kinds)
+        if set(self.coarse) & set(self.subject.made(self.first).output_names):
+            forward = least_precise(forward, ["float32"])
+        return REAL_OF.get(forward, forward)
+
+    @cached_property
+    def back(self) -> dict[str, Returned]:
+        """What comes back in each dtype."""
+        function = self.trials.function
+        return {d: returned(self.untreated, recast(self.first, d, function), self.outputs) for d in self.dtypes}
+
+    @property
+    def comes_back(self) -> dict[str, str]:
+        """The least precise dtype among outputs and gradients for each dtype of calls, if it is another."""
+        wide = {d: ["float32"] if self.coarse and d in _DOUBLE else [] for d in self.dtypes}
+        least = {d: least_precise(d, [*self.back[d].dtypes, *wide[d]]) for d in self.dtypes}
+        return {dtype: other for dtype, other in least.items() if other != dtype}
+
+    @cached_property
+    def reads(self) -> bool:
+        """Whether simple calls read memory that was never written."""
+        return self._reads(self.trials.simple)
+
+    def _reads(self, calls: Sequence[Call]) -> bool:
+        subject = self.trials.subject
+        return "new_memory" in self.implementation.capabilities and any(
+            reads_new_memory(subject.made(call)) for call in calls
         )
-    if not working:
-        call, why = failures[0]
-        if all(isinstance(each, _Misbehaviour) for _, each in failures):
-            raise AlwaysWrong(f"{declaration.placed}: wrong in every simple call; the first is {call}: {why}")
-        raise declaration.problem(
-            f"{_miscounted(declaration, cls, implementation)}every simple call that the declaration describes raises; "
-            f"the first is {call}, with {why}{_hint(why)}"
-        )
-    tried = {
-        d: [_tried(subject, recast(call, d, function), note) for call in working[:_SAMPLES]] for d in function.dtypes
-    }
-    # What forward does not refuse is a fault for the tests to report: a mistake there, and an exception of backward.
-    kinds: dict[str, _Found] = {}
-    mistaken: list[str] = []
-    for dtype, found in tried.items():
-        wrong = [each for each in found if isinstance(each, str)]
-        if any(isinstance(why, _Mistake) for why in wrong):
-            mistaken.append(dtype)
-        elif wrong:
-            refused[dtype] = wrong[0]
-        else:
-            kinds[dtype] = min((each for each in found if isinstance(each, _Found)), key=lambda each: each.seconds)
-    interpreted = kernels() > before
-    if interpreted and {BFLOAT16, "float32"} <= kinds.keys() and garbled(subject, working[:_SAMPLES]):
-        del kinds[BFLOAT16]
-        refused[BFLOAT16] = GARBLED
-    dtypes = (*kinds, *mistaken)
-    if not kinds:
-        raise declaration.problem(
-            f"it raises in every dtype of {', '.join(function.dtypes)}; the first error is "
-            f"{next(each for found in tried.values() for each in found if isinstance(each, str))}"
-        )
-    simple = [recast(call, dtypes[0], function) for call in working[:_TRIED]]
-    if not declaration.stochastic and any(draws(subject.made(call)) for call in simple):
-        drawing = _discovered(declaration.drawing(), implementation, refused, note, errors, empty, timed)
-        return replace(drawing, draws=True)
-    outputs = _outputs(declaration, kinds[dtypes[0]], kinds)
-    first = recast(working[0], dtypes[0], function)
-    untreated = Subject(
-        adapted(implementation, declaration.untreated, cls, canonical=canonical), function, subject.device
-    )
-    oracle = Oracle(
-        mine, mine.function(subject.cls), function.arguments, outputs=[o.differentiable for o in outputs],
-        dtype=dtypes[0], device=subject.device,
-    )  # fmt: skip
-    _verify_soft(declaration, subject.made(first))
-    _verify_inplace(declaration, list(map(subject.made, simple)))
-    composite = composite_reference(declaration, subject, simple, len(outputs))
-    examples = [untreated.made(call) for call in simple]
-    so_far = Facts(outputs, dtypes, composite=composite)
-    own = replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes, facts=so_far)
-    known = replace(subject, function=own)
-    _verify_relations(declaration, list(map(known.made, simple)))
-    narrow = _coarse(declaration, known, working, dtypes)
-    forward = least_precise(dtypes[0], [o.dtypes.get(dtypes[0], "") for o in outputs if o.differentiable])
-    if set(narrow) & set(known.made(first).output_names):
-        forward = least_precise(forward, ["float32"])
-    back = {dtype: returned(untreated, recast(first, dtype, function), outputs) for dtype in dtypes}
-    wide = {dtype: ["float32"] if narrow and dtype in _DOUBLE else [] for dtype in dtypes}
-    least = {dtype: least_precise(dtype, [*back[dtype].dtypes, *wide[dtype]]) for dtype in dtypes}
-    new_memory = "new_memory" in implementation.capabilities
-    reads = new_memory and any(reads_new_memory(subject.made(call)) for call in simple)
-    refusals, some_tried = declined(known, dtypes[0], note)
-    # Chance numbers say nothing about a map, nor about a length.
-    maps, some_numbers = (False, "") if declaration.stochastic or reads else maps_entries(known)
-    paced = timed and declaration.examples is None and min(each.seconds for each in kinds.values()) > cost.FAST
-    share = declaration.examples or 1.0
-    usual = cost.typical(list(map(known.made, simple))) if paced or share < 1 else 0.0
-    share = cost.share(usual) if paced else share
-    long, some_lengths = ((), "") if reads else long_shapes(known, usual)
-    # A slow kernel may forget the end of a block.
-    reads |= new_memory and usual > 0 and any(reads_new_memory(subject.made(simple_call(own, each))) for each in long)
-    ends = tuple(Cotangent() if output.differentiable else None for output in outputs)
-    whole = [replace(call, cotangents=ends) for call in working[:_TRIED]]
-    half = [known.made(recast(call, "float16", own)) for call in whole if "float16" in dtypes]
-    return Facts(
-        outputs,
-        dtypes,
-        _materializes(subject, first, outputs),
-        composite,
-        refused,
-        refers_in=refers_in(declaration, subject, first, composite=composite),
-        refused_layouts=() if declaration.stochastic else tuple(refused_layouts(subject, simple)),
-        is_class=not isinstance(subject.cls, Native),
-        foretells=implementation.foretells(declaration.function),
-        unpassed=tuple(implementation.keywords_of(declaration.function)),
-        stale=tuple(stale(declaration, examples, oracle)),
-        holds_others=_holds_others(examples[0]),
-        any_gradient=declaration.surrogate and declaration.soft is None,
-        compared=declaration.reference is not None and composite,
-        batches=batches(subject.cls, implementation),
-        jvp=has_jvp(subject.cls, implementation),
-        reads_new_memory=reads,
-        coarse=tuple(narrow),
-        comes_back={dtype: other for dtype, other in least.items() if other != dtype},
-        computes_in=REAL_OF.get(forward, forward),
-        sparse=any(each.sparse for each in back.values()),
-        resizes=not declaration.stochastic and not reads and resizes(list(map(known.made, simple))),
-        maps_entries=maps,
-        has_formula=bool(half) and not declaration.stochastic and None not in map(gradients_of_formula, half),
-        sweeps=tuple(largest_errors(known)) if maps and errors else (),
-        long_shapes=long,
-        share=share,
-        paced=paced and share < 1,
-        interpreted=interpreted,
-        emptied=emptied(known, note) if empty else (),
-        declined=refusals,
-        tried_all=not some_tried,
-        cut=tuple(filter(None, (some_lengths, some_numbers, some_tried))),
-        asked=tuple(test for word in declaration.also for test in REQUESTS[word]),
-    )
 
+    @cached_property
+    def declined(self) -> tuple[tuple[Declined, ...], str]:
+        """What forward refuses, and how many calls were tried, if not all."""
+        return declined(self.bench, self.dtypes[0], self.asked.note)
 
-def _coarse(declaration: Declaration, subject: Subject, calls: Sequence[Call], dtypes: Sequence[str]) -> list[str]:
-    wide = next((d for d in dtypes if d in _DOUBLE), None)
-    if wide is None or declaration.surrogate:
-        return []
-    return coarse([subject.made(recast(call, wide, subject.function)) for call in calls[:_TRIED]])
+    @cached_property
+    def maps(self) -> tuple[bool, str]:
+        """Whether single entries are mapped, and how many numbers were tried, if not all.
 
+        Chance numbers say nothing about it.
+        """
+        return (False, "") if self.declaration.stochastic or self.reads else maps_entries(self.subject)
 
-def _miscounted(declaration: Declaration, cls: object, implementation: Implementation) -> str:
-    """How many arguments forward takes, if fewer or more are declared, as the beginning of a sentence."""
-    is_class = not isinstance(cls, Native)
-    called = getattr(cls, "forward", None) if is_class else declaration.function
-    taken = arity(called, int(is_class and not overrides(cls, implementation, "setup_context")))
-    count = len(declaration.arguments)
-    if taken is None or taken[0] <= count <= taken[1]:
-        return ""
-    least, most = taken
-    takes = f"{least}" if least == most else f"at least {least}" if count < least else f"at most {most}"
-    return f"{'forward' if is_class else 'it'} takes {takes}, {count} {'is' if count == 1 else 'are'} declared; "
+    @cached_property
+    def paced(self) -> bool:
+        """Whether a call was found to take long."""
+        fastest = min(each.seconds for each in self.trials.kinds.values())
+        return self.asked.timed and self.declaration.examples is None and fastest > cost.FAST
 
+    @cached_property
+    def usual(self) -> float:
+        """The seconds that a call of a slow Function takes."""
+        slow = self.paced or (self.declaration.examples or 1.0) < 1
+        return cost.typical(self.made) if slow else 0.0
 
-def _hint(why: str) -> str:
-    return "; if it changes an argument on purpose, declare inplace=(its position,)" if "in-place" in why else ""
+    @cached_property
+    def share(self) -> float:
+        """The share of the profile's examples."""
+        return cost.share(self.usual) if self.paced else self.declaration.examples or 1.0
 
+    @cached_property
+    def long(self) -> tuple[tuple[Shapes, ...], str]:
+        """The shapes with one long dimension that it takes, and which lengths are left out."""
+        return ((), "") if self.reads else long_shapes(self.bench, self.usual)
 
-def _simple_calls(function: Own) -> Iterator[Call]:
-    """Calls that no Function has a good reason to refuse: contiguous tensors with elements, in double precision."""
-    shapes = [s for s in shape_tuples(function) if all(0 not in shape for shape in s)]
-    others = shapes[4 :: max(1, len(shapes) // _TRIED)]
-    # The first half of all, which often suffices, has shapes of every size.
-    spread = (shape for start in range(3) for shape in others[start::3])
-    for number, sides in enumerate(islice((*shapes[:4], *spread), 2 * _TRIED)):
-        yield simple_call(function, sides, number)
+    @cached_property
+    def reads_in_the_end(self) -> bool:
+        """Whether it reads new memory; a slow kernel may forget the end of a block."""
+        return self.reads or (self.usual > 0 and self._reads([simple_call(self.own, each) for each in self.long[0]]))
 
-
-def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call], list[tuple[Call, str]]]:
-    """Some calls that the Function takes, and the calls that it refuses, with the reason.
-
-    If backward raises for all calls that forward takes, these calls are used. Raises UsageProblem if some calls return
-    more outputs than others.
-    """
-    working, raising, failures = [], [], []
-    assert isinstance(subject.function, Own)
-    # The first call that returned so many outputs.
-    counts: dict[int, Call] = {}
-    for call in _simple_calls(subject.function):
-        found: list[_Found | str] = []
-        for dtype in subject.function.dtypes:
-            found.append(_tried(subject, recast(call, dtype, subject.function), note))
-            if isinstance(found[-1], _Found):
-                counts.setdefault(len(found[-1].dtypes), call)
-            if _works(found[-1]):
-                break
-        if _works(found[-1]):
-            working.append(call)
-        elif any(isinstance(each, _Found) for each in found):
-            raising.append(call)
-        else:
-            first = [each for each in found if isinstance(each, _Uncheckable | _Misbehaviour)]
-            failures.append((call, [*first, "; with ".join(dict.fromkeys(str(each) for each in found))][0]))
-        if len(working) >= _TRIED // 2:
-            break
-    if len(counts) > 1:
-        several = " and ".join(f"{count} in {call}" for count, call in islice(counts.items(), 2))
-        raise subject.function.declaration.problem(
-            f"it must return the same number of tensors in every call, but returns {several}; declare calls of one kind"
-        )
-    return working or raising, failures
-
-
-class _Mistake(str):
-    """The words of an exception that is not a refusal."""
-
-    __slots__ = ()
-
-
-class _Misbehaviour(_Mistake):
-    """What the suite saw the Function do that no Function may, and what to do about it."""
-
-    __slots__ = ()
-
-
-class _Uncheckable(str):
-    """Why what the Function returns cannot be checked at all."""
-
-    __slots__ = ()
-
-
-def _works(found: _Found | str) -> bool:
-    return isinstance(found, _Found) and not found.raised
+    @property
+    def has_formula(self) -> bool:
+        """Whether built-in operations of its formula give gradients in float16."""
+        ends = tuple(Cotangent() if output.differentiable else None for output in self.outputs)
+        whole = [replace(call, cotangents=ends) for call in self.trials.working[:TRIED]]
+        half = [recast(call, "float16", self.own) for call in whole if "float16" in self.dtypes]
+        return bool(half) and None not in map(gradients_of_formula, map(self.subject.made, half))
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The result of a call: whether each output is differentiable, its dtype, and the exception of backward, if any."""
+class Probe:
+    """How a fact is found out; it keeps its default if one of ``unless`` holds."""
 
-    differentiable: tuple[bool, ...]
-    dtypes: tuple[str, ...]
-    raised: str = ""
-    # How long it took.
-    seconds: float = math.inf
+    fact: str
+    ask: Callable[[Known], Any]
+    unless: tuple[Callable[[Known], bool], ...] = ()
 
 
-def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found | str:
-    """The result of a call, or the exception that it raises."""
-    note(call)
-    implementation = subject.implementation
-    example, watch = subject.made(call), cost.Watch()
-    try:
-        outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
-        why = strange(implementation, outputs)
-        if why:
-            return _Uncheckable(why)
-        kinds = [implementation.describe(y) for y in outputs]
-        flags = tuple(differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True))
-    except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        noticed(raised)
-        if isinstance(raised, Misbehaves):
-            return _Misbehaviour(f"{_said(raised)}; {raised.cure}")
-        return _Mistake(_said(raised)) if mistake(raised) else _said(raised)
-    found = _Found(flags, tuple(kind.dtype for kind in kinds))
-    unknown = [kind.dtype for kind, flag in zip(kinds, flags, strict=True) if flag and kind.dtype not in FLOATING]
-    if unknown:
-        return f"it returns {unknown[0]}, which cannot be checked"
-    try:
-        ends = [example.tensor(ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
-        gradients = pullback(ends) if any(flags) else ()
-    except Exception as raised:  # noqa: BLE001
-        noticed(raised)
-        return replace(found, raised=_said(raised))
-    found = replace(found, seconds=watch.seconds)
-    unread = unreadable(implementation, gradients)
-    return _Uncheckable(f"it returns a gradient that cannot be checked: {unread}") if unread else found
-
-
-def _said(raised: Exception) -> str:
-    return one_line(raised)[:300]
-
-
-def _outputs(declaration: Declaration, first: _Found, found: dict[str, _Found]) -> tuple[Output, ...]:
-    if not any(first.differentiable):
-        raise declaration.problem(
-            "it returns nothing differentiable: every tensor argument requires grad, but no output does; call it "
-            "through apply, and return a floating-point output that is not detached"
-        )
-    if len({len(each.dtypes) for each in found.values()}) > 1:
-        raise declaration.problem(
-            "the number of outputs depends on the dtype; declare the dtypes of one kind with dtypes="
-        )
-    return tuple(
-        Output(
-            name="output" if len(first.dtypes) == 1 else f"output{n}",
-            differentiable=differentiable,
-            dtypes={dtype: each.dtypes[n] for dtype, each in found.items()},
-            # Statistics that are kept beside a result in half precision usually have single precision.
-            casts=declaration.casts or not differentiable,
-        )
-        for n, differentiable in enumerate(first.differentiable)
-    )
+def _draws(known: Known) -> bool:
+    return known.declaration.stochastic
 
 
 def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bool:
@@ -389,58 +242,6 @@ def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bo
     return all(g is not None for g in seen.cotangents_of_tensors)
 
 
-def _verify_inplace(declaration: Declaration, examples: Sequence[Example]) -> None:
-    """Raise UsageProblem for an argument that is declared to be changed in place, but never is."""
-    slot = next(iter(left_alone(examples)), None)
-    if slot is not None:
-        raise declaration.problem(
-            f"{declaration.notation.said('inplace', declaration.inplace)}: in all of {len(examples)} calls forward "
-            f"neither changes argument {slot} ({declaration.parsed.found[slot].name}) nor returns it; declare the "
-            "position of one that it does"
-        )
-
-
-def _verify_soft(declaration: Declaration, example: Example) -> None:
-    """Raise UsageProblem for a soft function that cannot replace the forward."""
-    soft = declaration.soft
-    if soft is None:
-        return
-    try:
-        outputs, _ = example.implementation.vjp(
-            lambda *xs: soft(*example.merged(xs)), example.primals, track=example.track
-        )
-        shapes = [example.implementation.describe(y).shape for y in outputs]
-    except Exception as raised:  # noqa: BLE001 - a user's function may raise anything
-        noticed(raised)
-        raise declaration.problem(
-            f"soft= must take the arguments of the Function, but raised {_said(raised)}"
-        ) from None
-    wanted = [example.implementation.describe(y).shape for y in example.outputs()]
-    if shapes != wanted:
-        raise declaration.problem(
-            f"soft= must return the shapes of the Function's outputs, {wanted}, but returns {shapes}"
-        )
-
-
-def _verify_relations(declaration: Declaration, examples: Sequence[Example]) -> None:
-    """Raise UsageProblem for a promise about other calls that does not fit the shapes, or that nothing can show."""
-    for relation in declaration.relations.values():
-        function = examples[0].function
-        if not any(relation.suits(function, shapes) for shapes in shape_tuples(function)):
-            raise declaration.problem(f"{relation.promise}: there is only one index to slice; declare longer sizes=")
-        # Of several outputs the tests say which one does not fit.
-        for example in examples if len(function.outputs) == 1 else ():
-            way, parts = next(iter(relation.ways(function, example.call).items()), ("", ()))
-            try:
-                Related(example, relation, parts).run(lambda _: False)
-            except Unfit as unfit:
-                where = f"{relation.label} {way}: {unfit}"
-                raise declaration.problem(f"{relation.promise} does not fit this Function: {where}") from None
-            except Exception as raised:  # noqa: BLE001 - the tests will report it
-                noticed(raised)
-                continue
-
-
 def _holds_others(example: Example) -> bool:
     """Whether an output requires grad though no argument does."""
     implementation = example.implementation
@@ -448,3 +249,42 @@ def _holds_others(example: Example) -> bool:
         return False
     outputs, _ = implementation.vjp(example.f, example.primals, track=[False] * len(example.track))
     return any(map(implementation.requires_grad, outputs))
+
+
+# In the order in which they are asked.
+PROBES = (
+    Probe("outputs", lambda k: k.outputs),
+    Probe("dtypes", lambda k: k.dtypes),
+    Probe("composite", lambda k: k.composite),
+    Probe("refused", lambda k: k.trials.refused),
+    Probe("is_class", lambda k: not isinstance(k.trials.cls, Native)),
+    Probe("foretells", lambda k: k.implementation.foretells(k.declaration.function)),
+    Probe("unpassed", lambda k: tuple(k.implementation.keywords_of(k.declaration.function))),
+    Probe("batches", lambda k: batches(k.trials.cls, k.implementation)),
+    Probe("jvp", lambda k: has_jvp(k.trials.cls, k.implementation)),
+    Probe("any_gradient", lambda k: k.declaration.surrogate and k.declaration.soft is None),
+    Probe("compared", lambda k: k.declaration.reference is not None and k.composite),
+    Probe("interpreted", lambda k: k.trials.interpreted),
+    Probe("asked", lambda k: tuple(test for word in k.declaration.also for test in REQUESTS[word])),
+    Probe("coarse", lambda k: tuple(k.coarse)),
+    Probe("computes_in", lambda k: k.computes_in),
+    Probe("comes_back", lambda k: k.comes_back),
+    Probe("sparse", lambda k: any(each.sparse for each in k.back.values())),
+    Probe("declined", lambda k: k.declined[0]),
+    Probe("tried_all", lambda k: not k.declined[1]),
+    Probe("maps_entries", lambda k: k.maps[0]),
+    Probe("share", lambda k: k.share),
+    Probe("paced", lambda k: k.paced and k.share < 1),
+    Probe("long_shapes", lambda k: k.long[0]),
+    Probe("cut", lambda k: tuple(filter(None, (k.long[1], k.maps[1], k.declined[1])))),
+    Probe("reads_new_memory", lambda k: k.reads_in_the_end),
+    Probe("has_formula", lambda k: k.has_formula, (_draws,)),
+    Probe("materialize", lambda k: _materializes(k.trials.subject, k.first, k.outputs)),
+    Probe("refers_in", lambda k: refers_in(k.declaration, k.trials.subject, k.first, composite=k.composite)),
+    Probe("refused_layouts", lambda k: tuple(refused_layouts(k.bench, k.trials.simple)), (_draws,)),
+    Probe("stale", lambda k: tuple(stale(k.declaration, k.examples, k.oracle))),
+    Probe("holds_others", lambda k: _holds_others(k.examples[0])),
+    Probe("resizes", lambda k: resizes(k.made), (_draws, lambda k: k.reads_in_the_end)),
+    Probe("sweeps", lambda k: tuple(largest_errors(k.subject)) if k.maps[0] and k.asked.errors else ()),
+    Probe("emptied", lambda k: emptied(k.bench, k.asked.note) if k.asked.empty else ()),
+)

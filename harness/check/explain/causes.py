@@ -1,6 +1,6 @@
 """Why a test failed: the property nearest to the cause, from whose failure this one follows.
 
-It is looked for once, when Hypothesis has found the failing call. `QUESTIONS` are asked in their order, and the first
+It is looked for when the simplest failing call is known. `QUESTIONS` are asked in their order, and the first
 one that is answered with yes names the property. To ask about another property first, move its line.
 """
 
@@ -10,17 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.discovery.nondeterminism import draws_in_backward
-from autograd_conformance.harness.check.explain.judging import Judge
-from autograd_conformance.harness.check.explain.peculiarities import PECULIARITIES
-from autograd_conformance.harness.check.explain.replaying import fails
-from autograd_conformance.harness.check.refusals.empty_tensors import has_empty, lacks_elements
 from autograd_conformance.harness.check.refusals.exceptions import returned_wrongly
-from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short, shorter
-from autograd_conformance.harness.check.refusals.refused import runs
 from autograd_conformance.harness.outcomes import Broken, Kind, OutOfTime
 from autograd_conformance.harness.testing.examined import own_frames
+from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.observe import all_finite
 from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
@@ -37,12 +33,12 @@ from autograd_conformance.strategies.calls import (
     with_fill_of_cotangents,
     with_inputs,
 )
+from autograd_conformance.strategies.changes import CHANGES
+from autograd_conformance.strategies.empty_tensors import has_empty, lacks_elements
 from autograd_conformance.strategies.layouts import REPEATED
+from autograd_conformance.strategies.lengths import LONG, is_short, shorter
 from autograd_conformance.strategies.sweeps import HALF
 from autograd_conformance.strategies.values import MATRICES, TINY
-
-# The examples of a test that runs again: it may draw more than the call.
-_EXAMPLES = 3
 
 # Properties whose tests make several calls, so that one call may leave something for another.
 _OF_SEVERAL_CALLS = ("VJP-ACCUMULATE", "VJP-CHAIN", "DBL-CORRECT", "ENV-SAVED-HOOKS", "ENV-THREADS")
@@ -63,7 +59,12 @@ class Failure:
         self.call = parse(broken.finding.call)
         # The same with contiguous tensors.
         self.plain = contiguous(self.call)
-        self.judge = Judge(subject)
+        self.bench = Bench(subject)
+
+    @property
+    def example(self) -> Example:
+        """The plain call with new tensors: backward may have written into those of another one."""
+        return self.subject.made(self.plain)
 
     def cause(self) -> str:
         """The id of the property from whose failure this one follows; empty if it is a failure of its own."""
@@ -104,15 +105,15 @@ class Failure:
 
     def fails(self, *tests: str, kinds: Collection[Kind] = tuple(Kind)) -> bool:
         """Whether one of these tests fails with the plain call, by a finding of one of the kinds."""
-        return any(fails(self.subject, test, self.plain, _EXAMPLES, kinds) for test in tests)
+        return any(self.bench.fails(test, self.plain, kinds) for test in tests)
 
     def is_right(self, call: Call, times: int = 1) -> bool:
         """Whether a call, and so many backward passes, raise nothing; where numbers were compared, whether all fit."""
         if self.raised is not None:
-            return runs(self.subject, call, times)
+            return self.bench.runs(call, times)
         # The loss of a second derivative sends other cotangents than the call has.
         sloped = (call, _dense(call)) if self.of_slopes else ()
-        return all(map(self.judge.derives, sloped)) and self.judge.passes(call, times)
+        return all(map(self.bench.derives, sloped)) and self.bench.passes(call, times)
 
     @cached_property
     def nearest(self) -> str | None:
@@ -132,17 +133,17 @@ class Failure:
         return None if repeats else "VJP-REPEAT"
 
     def _made_right(self) -> Iterator[str]:
-        """The properties about the peculiarities without which the call is right."""
+        """The properties about what the call is right without, one thing after the other the call is right."""
         call = self.call
-        for peculiarity in PECULIARITIES:
-            call = peculiarity.without(self.function, call)
-            if self.is_right(call):
-                yield peculiarity.property_id
+        for change in CHANGES:
+            call = change.without(self.function, call) if change.without else call
+            if change.without and self.is_right(call):
+                yield change.property_id
 
     @property
     def _of_plain(self) -> str:
         """The property of which a failure of the plain call is one."""
-        if self.of_slopes and not all(map(self.judge.derives, (self.plain, _dense(self.plain)))):
+        if self.of_slopes and not all(map(self.bench.derives, (self.plain, _dense(self.plain)))):
             return "VJP-FD"
         if self.raised is None or own_frames(self.raised, self.subject.implementation):
             return "VJP-REF"
@@ -153,7 +154,7 @@ class Failure:
 
     def varies(self) -> bool:
         """Whether the call gives something else when it is made again."""
-        return not self.function.declaration.stochastic and self.judge.varies(self.plain)
+        return not self.function.declaration.stochastic and self.bench.varies(self.plain)
 
     def draws_in_backward(self) -> bool:
         """Whether backward draws random numbers of its own."""
@@ -163,7 +164,7 @@ class Failure:
     def lacks_elements(self) -> bool:
         """Whether backward raises for want of elements alone."""
         found = self.nearest == self._of_plain
-        return found and lacks_elements(self.subject, self.plain, lambda call: runs(self.subject, call))
+        return found and lacks_elements(self.function, self.plain, self.bench.runs)
 
     def misses_reference(self) -> bool:
         """Whether forward alone differs from the reference that the user gave: backward derives this forward.
@@ -173,14 +174,14 @@ class Failure:
         if self.function.referee is None or self.call.dtype in HALF:
             return False
         calls = self._ordinary() if self.subject.claim_id.startswith("FWD-VALUE/") else [self.call]
-        own = Judge(self.subject, replace(self.function, soft=None))
+        own = Bench(self.subject, replace(self.function, soft=None))
         return any(not own.as_referred(each) and own.derives(each) for each in calls)
 
     def writes(self) -> bool:
         """Whether backward writes into tensors that are not its own."""
         # A backward that reads memory as if it were contiguous raises in more layouts than the expanded one.
         layouts = self.subject.made(self.plain).cotangent_layouts if self.raised is not None else ()
-        reads = any(not runs(self.subject, with_cotangents(self.plain, layout)) for layout in layouts)
+        reads = any(not self.bench.runs(with_cotangents(self.plain, layout)) for layout in layouts)
         # A gradient that is an input explains nothing but what other tests of the property find.
         kinds = tuple(Kind) if self.about.id == "VJP-PURE" else (Kind.MUTATED,)
         return not reads and self.fails("VJP-PURE", kinds=kinds)
@@ -189,13 +190,13 @@ class Failure:
         """Whether gradients alone are NaN or infinite with special numbers, and right with ordinary ones."""
         outputs, gradients = self.subject.made(self.call).run()
         finite = [all_finite(self.subject.implementation, each) for each in (outputs, _given(gradients))]
-        return finite == [True, False] and self.judge.derives(tame(self.call))
+        return finite == [True, False] and self.bench.derives(tame(self.call))
 
     def is_ordinary(self) -> bool:
         """Whether the first derivative is wrong at ordinary values and lengths as well."""
-        right = all(map(self.judge.derives, self._ordinary())) and self.judge.derives_nearby(self.call)
+        right = all(map(self.bench.derives, self._ordinary())) and self.bench.derives_nearby(self.call)
         if self.subject.variant == LONG and right:
-            right = not is_short(self.call) and not self.judge.wrong_part(self.call)
+            right = not is_short(self.call) and not self.bench.wrong_part(self.call)
         return not right
 
     def _ordinary(self) -> Iterator[Call]:
@@ -212,7 +213,7 @@ class Failure:
             self.of_numbers
             and self.about.of_extremes
             and self.nearest == "VJP-REF"
-            and self.judge.passes(tame(self.call))
+            and self.bench.passes(tame(self.call))
         )
 
     def is_wrong_with_other_cotangents(self) -> bool:
@@ -229,7 +230,7 @@ class Failure:
         return self._is_wrong(with_inputs(plain, layout) for layout in self.subject.made(plain).input_layouts)
 
     def _is_wrong(self, calls: Iterable[Call]) -> bool:
-        return not all(self.is_right(call) and self.judge.passes(call) for call in calls)
+        return not all(self.is_right(call) and self.bench.passes(call) for call in calls)
 
 
 def _dense(call: Call) -> Call:
@@ -343,11 +344,11 @@ QUESTIONS = (
     Question("ENV-RANDOM", _any, Failure.draws_in_backward),
     Question("FWD-MASK", _numbers, Fails("FWD-MASK")),
     Question("FWD-EMPTY", _exceptions, Failure.lacks_elements),
-    Question("VJP-FD", _numbers_without_elements, lambda f: not f.judge.derives(tame(f.call))),
+    Question("VJP-FD", _numbers_without_elements, lambda f: not f.bench.derives(tame(f.call))),
     Question("FWD-VALUE", _referred, Failure.misses_reference),
     Question("VJP-LINEAR", _scaled, Fails("VJP-LINEAR")),
     Question("VJP-PURE", _written_to, Failure.writes),
-    Question("JVP-REF", _tangents, lambda f: not f.judge.transports(f.call)),
+    Question("JVP-REF", _tangents, lambda f: not f.bench.transports(f.call)),
     Question("VJP-FINITE", _variants, Failure.overflows),
     Question("VJP-FD", _variants, Failure.is_ordinary),
     Question(ITSELF, _variants_of_contiguous_calls, _any),

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
 from autograd_conformance.harness.check.explain.causes import Failure
-from autograd_conformance.harness.check.refusals import conj_neg_bits
-from autograd_conformance.harness.check.refusals.empty_tensors import NOT_ZERO, lacks_elements
-from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short
 from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.expected import Expected
-from autograd_conformance.harness.testing.integers import repeating
 from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.ladder import DOUBLE, Verdict, directions, inner, judge, slope
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies import conj_neg_bits
 from autograd_conformance.strategies.calls import (
     Call,
     recast,
@@ -32,10 +30,19 @@ from autograd_conformance.strategies.calls import (
     with_fill_of_cotangents,
     with_inputs,
 )
+from autograd_conformance.strategies.empty_tensors import lacks_elements
+from autograd_conformance.strategies.integers import repeating
 from autograd_conformance.strategies.layouts import LAYOUTS
+from autograd_conformance.strategies.lengths import LONG, is_short
 from autograd_conformance.strategies.magnitudes import SMALL
 from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.simple import with_fill
 
+# The likely cause of wrong numbers that calls with elements do not have.
+NOT_ZERO = (
+    "right for tensors with elements: backward divides by a size that is 0 here (a mean of nothing), or leaves new "
+    "memory unwritten where there is nothing to do; let it return zeros"
+)
 # The properties about layouts.
 _OF_LAYOUTS = ("FWD-LAYOUT", "VJP-COTANGENT-LAYOUT")
 # The other shapes in which a layout is tried.
@@ -55,33 +62,6 @@ _SINGLE = 2.0**-32, 2.0**-22
 _DOUBLE = ("float64", "complex128")
 
 
-def likely(failure: Failure, about: str) -> str:
-    """The likely cause of a wrong number, a failure of ``about``; empty if it is the property's usual one."""
-    function, call, judge, compared = failure.function, failure.call, failure.judge, failure.finding.compared
-    variant = failure.subject.variant
-    # What is computed in float32 is wrong at ordinary values, too.
-    by_number = "" if variant == SMALL else of_size(call, *compared)
-    by_number = by_number or of_overflow(call, about, *compared) or of_declared(function.declaration, about)
-    by_number = by_number or of_draw(function.declaration, about, *compared)
-    if by_number:
-        return by_number
-    if about in _OF_LAYOUTS:
-        return of_layouts(function, call, judge.passes)
-    if about != "VJP-FD":
-        return ""
-    if variant == LONG and not is_short(call):
-        return judge.wrong_part(call)
-    if not variant and not is_short(call) and not judge.wrong_part(call):
-        return dict(PROPERTIES[about].of_variant)[LONG]
-    plain = failure.plain
-    if lacks_elements(failure.subject, plain, judge.derives):
-        return NOT_ZERO
-    slots = missing(failure.subject.made(plain))
-    if slots and judge.derives_but_for(plain, slots):
-        return of_missing(function, slots)
-    return of_probes(function, failure.subject.made(plain), judge.derives)
-
-
 def of_size(call: Call, got: Any, expected: Any) -> str:
     """The cause if a result in double precision is off by a rounding to float32; empty otherwise."""
     if call.dtype not in _DOUBLE or not all(isinstance(x, int | float | complex | np.number) for x in (got, expected)):
@@ -96,9 +76,9 @@ def of_size(call: Call, got: Any, expected: Any) -> str:
     )
 
 
-def of_declared(declaration: Declaration, about: str) -> str:
+def of_declared(declaration: Declaration) -> str:
     """The cause of a wrong slope if backward is declared to be another function's derivative; empty otherwise."""
-    if about != "VJP-FD" or declaration.soft is None:
+    if declaration.soft is None:
         return ""
     return (
         "backward is not the derivative of the function declared as soft=: a factor, a sign, a condition; or soft= "
@@ -108,10 +88,6 @@ def of_declared(declaration: Declaration, about: str) -> str:
 
 def missing(example: Example) -> frozenset[int]:
     """The positions of arguments for which backward returns None, although the outputs change with them."""
-    return attempted(_missing, example) or frozenset()
-
-
-def _missing(example: Example) -> frozenset[int]:
     expected = example.expected
     gradients, points = example.run()[1], expected.points()
     moves = expected.directions(points)
@@ -127,8 +103,11 @@ def _changes(expected: Expected, points: Sequence[Any], number: int, move: Any) 
     return any(not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
 
-def of_missing(function: Own, slots: Collection[int]) -> str:
-    """The cause if all that is wrong is that backward returns None for the arguments at these positions."""
+def of_missing(function: Own, example: Example, bench: Bench) -> str:
+    """The cause if all that is wrong is that backward returns None for some arguments; empty otherwise."""
+    slots = missing(example)
+    if not slots or not bench.derives_but_for(example.call, slots):
+        return ""
     names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
     declared = " and ".join(repr(f"{function.declaration.arguments[slot]} constant") for slot in sorted(slots))
     return (
@@ -150,23 +129,13 @@ def of_overflow(call: Call, about: str, got: Any, expected: Any) -> str:
     )
 
 
-def of_draw(declaration: Declaration, about: str, got: Any, expected: Any) -> str:
+def of_draw(declaration: Declaration, got: Any, expected: Any) -> str:
     """The cause if one of a gradient and a slope is zero in a Function that draws random numbers; empty otherwise."""
-    if about != "VJP-FD" or not declaration.stochastic or (got == 0) == (expected == 0):
+    if not declaration.stochastic or (got == 0) == (expected == 0):
         return ""
     return (
         "backward seems to use another draw than forward: let forward save what it drew (save_for_backward), and let "
         "backward use that instead of drawing again"
-    )
-
-
-def of_probes(function: Function, example: Example, right: Callable[[Call], bool]) -> str:
-    """The cause that probes of a wrong call show; empty if they show none. ``right`` says whether a call is right."""
-    return (
-        of_factor(function, example)
-        or of_equal_indices(function, example, right)
-        or of_constant_cotangents(example, right)
-        or of_conjugates(function, example.call, right)
     )
 
 
@@ -181,14 +150,21 @@ _MEAN = " (a mean for a sum, or the other way round)"
 def of_factor(function: Function, example: Example) -> str:
     """The cause if gradients are wrong by a factor that is the same for all their entries; empty otherwise."""
     longer = (shapes for shapes in shape_tuples(function) if all(side > 2 for shape in shapes for side in shape))
-    moved = islice(filter(None, (reshaped(example.call, shapes, function) for shapes in longer)), _SHAPES)
-    calls = [varied(call, function) for call in moved] or [example.call]
-    found = [(each, _factors(each)) for each in map(example.of, calls)]
+    moved = list(islice(filter(None, (reshaped(example.call, shapes, function) for shapes in longer)), _SHAPES))
+    # Values of another kind first: what is equal hides a factor of some entries.
+    some = [[varied(call, function) for call in moved], moved] if moved else [[example.call]]
+    found = (_of_factor(list(map(example.of, calls))) for calls in some)
+    return next(filter(None, found), "")
+
+
+def _of_factor(examples: Sequence[Example]) -> str:
+    """The same for these examples."""
+    found = [(each, _factors(each)) for each in examples]
     wrong = sorted(found[0][1])
     times = [_times([(each, factors.get(number)) for each, factors in found]) for number in wrong]
     if not wrong or "" in times:
         return ""
-    words = [f"the gradient of {example.input_names[n]} times {by}" for n, by in zip(wrong, times, strict=True)]
+    words = [f"the gradient of {examples[0].input_names[n]} times {by}" for n, by in zip(wrong, times, strict=True)]
     counted = any(count in by for count in _COUNTS for by in times)
     return f"right would be {' and '.join(words)}" + _MEAN * counted
 
@@ -363,6 +339,8 @@ def of_layouts(function: Function, call: Call, right: Callable[[Call], bool]) ->
 
     ``right`` says whether a call is not found to be wrong.
     """
+    # Among equal entries nobody sees that others are read.
+    call = with_fill_of_cotangents(with_fill(function, call, "dense"), "dense")
     layouts, plain = conj_neg_bits.layouts_of(call), conj_neg_bits.resolved(call)
     if not layouts or not right(plain) or not all(map(right, _in_other_layouts(function, plain))):
         return ""
@@ -383,3 +361,67 @@ def _in_other_layouts(function: Function, call: Call) -> Iterator[Call]:
                 yield with_cotangents(each, layout)
                 # An expanded input has other values, which its domain may not have.
                 yield each if layout == "expanded" else with_inputs(each, layout)
+
+
+def of_empty(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
+    """The cause if tensors without elements alone are wrong; empty otherwise.
+
+    ``right`` says whether a call is not found to be wrong.
+    """
+    return NOT_ZERO if lacks_elements(function, call, right) else ""
+
+
+def of_length(failure: Failure) -> str:
+    """The cause if long tensors alone are wrong; in the test of these, what is wrong with parts of them."""
+    part = failure.bench.wrong_part(failure.call)
+    if failure.subject.variant == LONG:
+        return part
+    return "" if part else dict(PROPERTIES["VJP-FD"].of_variant)[LONG]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A cause that the numbers of a failure of the properties ``about`` may show; of any property if there are none.
+
+    ``asks`` gets the failure and the property that it is one of, and returns the cause, or nothing.
+    """
+
+    about: tuple[str, ...]
+    asks: Callable[[Failure, str], str]
+    concerns: Callable[[Failure], bool] = lambda _: True
+
+
+_ANY, _SLOPE = (), ("VJP-FD",)
+
+
+def _is_long(failure: Failure) -> bool:
+    return failure.subject.variant in ("", LONG) and not is_short(failure.call)
+
+
+def _other(failure: Failure) -> bool:
+    # In the test of long tensors nothing else is looked for than their parts.
+    return failure.subject.variant != LONG or is_short(failure.call)
+
+
+# What a single number shows comes first, and then what other calls show.
+HINTS = (
+    # What is computed in float32 is wrong at ordinary values, too.
+    Hint(_ANY, lambda f, _: of_size(f.call, *f.finding.compared), lambda f: f.subject.variant != SMALL),
+    Hint(_ANY, lambda f, about: of_overflow(f.call, about, *f.finding.compared)),
+    Hint(_SLOPE, lambda f, _: of_declared(f.function.declaration)),
+    Hint(_SLOPE, lambda f, _: of_draw(f.function.declaration, *f.finding.compared)),
+    Hint(_OF_LAYOUTS, lambda f, _: of_layouts(f.function, f.call, f.bench.passes)),
+    Hint(_SLOPE, lambda f, _: of_length(f), _is_long),
+    Hint(_SLOPE, lambda f, _: of_empty(f.function, f.plain, f.bench.derives), _other),
+    Hint(_SLOPE, lambda f, _: of_missing(f.function, f.example, f.bench), _other),
+    Hint(_SLOPE, lambda f, _: of_factor(f.function, f.example), _other),
+    Hint(_SLOPE, lambda f, _: of_equal_indices(f.function, f.example, f.bench.derives), _other),
+    Hint(_SLOPE, lambda f, _: of_constant_cotangents(f.example, f.bench.derives), _other),
+    Hint(_SLOPE, lambda f, _: of_conjugates(f.function, f.plain, f.bench.derives), _other),
+)
+
+
+def likely(failure: Failure, about: str) -> str:
+    """The likely cause of a wrong number, a failure of ``about``; empty if it is the property's usual one."""
+    asked = (hint for hint in HINTS if about in (hint.about or (about,)) and hint.concerns(failure))
+    return next(filter(None, (attempted(hint.asks, failure, about) for hint in asked)), "") or ""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.declaration.facts import RefusedLayout
-from autograd_conformance.harness.check.refusals import conj_neg_bits
 from autograd_conformance.harness.check.refusals.exceptions import mistake
 from autograd_conformance.harness.outcomes import one_line
-from autograd_conformance.harness.testing.attempts import raised_by
-from autograd_conformance.harness.testing.subject import Subject
-from autograd_conformance.reference.definitions import Array
+from autograd_conformance.reference.definitions import Array, Function
+from autograd_conformance.strategies import conj_neg_bits
 from autograd_conformance.strategies.calls import Call, Tensor
 from autograd_conformance.strategies.layouts import suitable
 from autograd_conformance.strategies.values import DOMAINS
@@ -20,15 +19,15 @@ from autograd_conformance.strategies.values import DOMAINS
 _CALLS = 4
 
 
-def refused_layouts(subject: Subject, calls: Sequence[Call]) -> Iterator[RefusedLayout]:
+def refused_layouts(bench: Bench, calls: Sequence[Call]) -> Iterator[RefusedLayout]:
     """The layouts that forward refuses, out of calls that it takes with contiguous tensors."""
     ranked = sorted(calls, key=lambda call: -sum(len(suitable(t.shape, t.dtype)) for t in call.tensors))
     known = set[tuple[int, str]]()
     for call in ranked[:_CALLS]:
         for argument, tensor in enumerate(call.args):
             if isinstance(tensor, Tensor):
-                for layout in _possible(subject, argument, tensor):
-                    why = _refusal(subject, _stored(call, argument, layout))
+                for layout in _possible(bench.function, argument, tensor):
+                    why = _refusal(bench, _stored(call, argument, layout))
                     if why and (argument, layout) not in known:
                         known.add((argument, layout))
                         yield RefusedLayout(argument, layout, why)
@@ -58,8 +57,8 @@ def in_words(refused: Sequence[RefusedLayout]) -> Iterator[str]:
         yield f"does not take {which} in the layouts {', '.join(names)}: {why.rstrip('.') if to_take else why}{to_take}"
 
 
-def _possible(subject: Subject, argument: int, tensor: Tensor) -> Iterator[str]:
-    declared = subject.function.arguments[argument]
+def _possible(function: Function, argument: int, tensor: Tensor) -> Iterator[str]:
+    declared = function.arguments[argument]
     assert isinstance(declared, Array)
     repeats = DOMAINS[declared.values].elementwise and declared.dtype is None
     for layout in suitable(tensor.shape, tensor.dtype):
@@ -72,7 +71,7 @@ def _stored(call: Call, argument: int, layout: str) -> Call:
     return replace(call, args=(*call.args[:argument], given, *call.args[argument + 1 :]))
 
 
-def _refusal(subject: Subject, call: Call) -> str:
+def _refusal(bench: Bench, call: Call) -> str:
     """What forward raises; empty if that is nothing, or a mistake in the code, which the tests report."""
-    raised = raised_by(lambda: subject.made(call).outputs())
+    raised = bench.raised_by_forward(call)
     return "" if raised is None or mistake(raised) else one_line(raised)[:300]

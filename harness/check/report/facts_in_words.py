@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autograd_conformance.harness.check.declaration.facts import Facts
+from autograd_conformance.harness.check.discovery.cost import slower_than
 from autograd_conformance.harness.check.refusals import layouts
-from autograd_conformance.harness.check.refusals.cost import slower_than
 
 
 def in_words(facts: Facts) -> Iterator[str]:

@@ -18,6 +18,7 @@ _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 # What follows the message of a finding, with its title.
 _MORE = {
+    "chosen": "with",
     "hint": "hint",
     "right_with": "right with",
     "call": "call",

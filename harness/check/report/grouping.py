@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short
 from autograd_conformance.harness.check.report.verdicts import LOST, NOT_FINITE, ORDER, RAISED, RAISES, Verdict, verdict
 from autograd_conformance.harness.outcomes import Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.reading import constant, lost_in
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import parse
+from autograd_conformance.strategies.lengths import LONG, is_short
 from autograd_conformance.strategies.magnitudes import SMALL
 
 Judged = tuple[ndjson.Line, Verdict]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from autograd_conformance.harness.outcomes import is_of_output
+
 METHODS = ("forward", "backward", "jvp", "vmap", "setup_context")
 
 # The method that a property is about, by the beginning of its id; any other is about backward.
@@ -60,7 +62,7 @@ def _line(method: Any) -> tuple[str, int] | None:
 def place_of(property_id: str, failure: Mapping[str, Any], lines: Lines) -> tuple[str, str, int] | None:
     """The method that a finding is about, its file and its line; None if no file of this folder has it."""
     about = _ABOUT.get(property_id.partition("-")[0], "backward")
-    about = "forward" if str(failure.get("what", "")).startswith("output") else about
+    about = "forward" if is_of_output(failure) else about
     for name in dict.fromkeys((about, "backward", "forward", "declaration")):
         path = relative(lines[name][0]) if name in lines else ""
         if path:

@@ -6,40 +6,20 @@ before it.
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
+import runpy
+import signal
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from autograd_conformance.harness.processes import child
 
-# Seconds for all scripts of a Function, after which nothing more is known of them.
+# Seconds after which no other script of a Function is begun, and that one may take.
 _SECONDS = 120
-
-# Imports the modules of the first argument once, and runs each script in a child process. Says whether it shows a
-# fault: one that ends as if there were none does not. Nothing of this package is imported.
-_RUNNER = f"""
-import importlib, os, runpy, sys
-for name in filter(None, sys.argv[1].split(",")):
-    importlib.import_module(name)
-for number, path in enumerate(sys.argv[2:]):
-    child = os.fork()
-    if not child:
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1), os.dup2(null, 2)
-        shows = 0
-        try:
-            runpy.run_path(path, run_name="__main__")
-        except SystemExit as end:
-            shows = int(end.code not in (None, 0))
-        except BaseException:
-            shows = 1
-        os._exit(shows)
-    shows = int(os.waitpid(child, 0)[1] != 0)
-    print(f'\\n{child.MARK} {{{{"script": {{number}}, "shows": {{shows}}}}}}', flush=True)
-# A module may have left a thread.
-os._exit(0)
-"""
 
 
 def written(scripts: Mapping[Path, str]) -> dict[Path, str]:
@@ -57,21 +37,49 @@ def _write(path: Path, text: str) -> str:
     return ""
 
 
-def right(paths: Sequence[Path]) -> set[Path]:
+def right(paths: Sequence[Path], implementation: str = "torch") -> set[Path]:
     """Those of the scripts that show no fault."""
-    if not child.CAN_FORK:
-        return _right_one_by_one(paths)
+    end = time.monotonic() + _SECONDS
     if not paths:
         return set()
+    if not child.CAN_FORK:
+        # Each in an interpreter of its own, which takes longer.
+        codes = {path: child.command([str(path)], seconds=max(0.0, end - time.monotonic()))[1].code for path in paths}
+        return {path for path, code in codes.items() if code == 0}
     texts = "\n".join(path.read_text(encoding="utf-8") for path in paths)
-    named = set(re.findall(r"^import ([\w.]+)(?: as \w+)?$", texts, re.MULTILINE))
-    words = ["-c", _RUNNER, ",".join(sorted(named)), *map(str, paths)]
-    said, _ = child.command(words, seconds=_SECONDS)
-    return {paths[message["script"]] for message in said if message.get("shows") == 0 and "script" in message}
+    named = sorted(set(re.findall(r"^import ([\w.]+)(?: as \w+)?$", texts, re.MULTILINE)))
+    found = set()
+    for said in child.messages(_run_each, named, paths, fork=child.forks(implementation), seconds=_SECONDS):
+        if isinstance(said, child.Ended):
+            break
+        found |= set() if said["shows"] else {paths[said["script"]]}
+        if time.monotonic() > end:
+            break
+    return found
 
 
-def _right_one_by_one(paths: Sequence[Path]) -> set[Path]:
-    """The same, each in an interpreter of its own, which takes longer."""
-    end = time.monotonic() + _SECONDS
-    codes = {path: child.command([str(path)], seconds=max(0.0, end - time.monotonic()))[1].code for path in paths}
-    return {path for path, code in codes.items() if code == 0}
+def _run_each(send: Callable[[child.Message], None], modules: Sequence[str], paths: Sequence[Path]) -> None:
+    """Import the modules once, and run each script in a child process; send whether it shows a fault."""
+    # As an interpreter of its own would find them.
+    sys.path.insert(0, "")
+    for name in modules:
+        importlib.import_module(name)
+    for number, path in enumerate(paths):
+        pid = os.fork()
+        if not pid:
+            # A script that hangs ends with this process, which is killed.
+            child.end_with_parent()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os._exit(_shows(path))
+        send({"script": number, "shows": os.waitpid(pid, 0)[1] != 0})
+
+
+def _shows(path: Path) -> int:
+    """Whether a script shows a fault: one that ends as if there were none does not."""
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:
+        return int(end.code not in (None, 0))
+    except BaseException:  # noqa: BLE001 - a script may raise anything
+        return 1
+    return 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from autograd_conformance.harness.check.refusals import long_tensors
-from autograd_conformance.harness.outcomes import DEATH, HANG, Kind, Means
+from autograd_conformance.harness.outcomes import DEATH, HANG, Kind, Means, is_of_output
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.property import Property
-from autograd_conformance.strategies import magnitudes
+from autograd_conformance.strategies import lengths, magnitudes
 
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
@@ -49,7 +49,7 @@ RAISED = frozenset((RAISES, EDGE))
 # Verdicts on a test that ended its process.
 LOST = frozenset((CRASHES, HANGS))
 
-_OF_KIND = {
+_OF_KIND: dict[str, str] = {
     Kind.RAISED: RAISES,
     Kind.DETACHED: DETACHED,
     Kind.NAN: NOT_FINITE,
@@ -62,7 +62,7 @@ _OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
 _SHOWN = ("precision", "declared")
 
 # The variants of tests that may compare nothing: other lengths and values say whether the gradient was verified.
-BESIDE = (long_tensors.LONG, magnitudes.SMALL, magnitudes.RANGE, magnitudes.FAR)
+BESIDE = (lengths.LONG, magnitudes.SMALL, magnitudes.RANGE, magnitudes.FAR)
 
 # The property that calls which give something else each time do not hold.
 _REPEATED = "VJP-REPEAT"
@@ -108,68 +108,130 @@ class Verdict:
         return self.word == EDGE
 
 
-def verdict(line: ndjson.Line) -> Verdict | None:
-    """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
-    claim, outcome = PROPERTIES[line["property"]], line["outcome"]
-    # Tests of the same property with special values, or of averages, verify nothing by themselves.
-    verifying = bool(claim.verifies) and not line.get("variant")
-    if "declined" in line and outcome in ("pass", "emulated", "vacuous"):
-        return Verdict(DECLINED)
-    if outcome == "vacuous" and line["vacuous"] == ndjson.SLOW:
-        return Verdict(UNVERIFIED if verifying else SLOW, _FOR_MORE)
-    if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
-        return Verdict(UNVERIFIED, _TO_VERIFY)
-    by_rule = not claim.notes_every_refusal or line["refused"] > 0
-    some = claim.notes_every_refusal and by_rule and not line.get("variant") and outcome == "pass"
-    if some or mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
-        return Verdict(REFUSED, _if_refused(line, claim.if_refused) if by_rule else "")
-    if outcome == "vacuous" and line.get("variant") in BESIDE:
-        return None
-    if outcome == "vacuous":
-        return Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")
-    failure = line.get("failure", {})
-    if outcome == "error":
-        if is_flaky(line):
-            return Verdict(WRONG, guess=PROPERTIES[_REPEATED].advice, follows=_REPEATED)
-        word = _OF_LOSS.get(failure.get("type", ""), ERROR)
-        return Verdict(word, _NEXT[word])
-    if outcome != "fail":
-        return None
-    kind, likely = Kind(failure["kind"]), failure.get("likely", "")
-    of_forward = failure.get("what", "").startswith("output ")
-    follows = failure.get("follows", "")
-    if of_forward and (follows or claim.id) in _OF_GRADIENTS:
-        # The test of a gradient met a wrong output. What was declared is not compared with a reference.
-        follows = "" if claim.own else _OF_OUTPUTS
-    if of_forward and kind is Kind.NAN and follows in ("", _OF_OUTPUTS) and not claim.puts_nan:
-        return Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=follows)
-    means: Means = failure.get("raised", {}).get("means", "")
-    if means == "without elements":
-        return Verdict(EDGE, follows=follows)
-    if follows:
-        word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
-        usual = "" if word == RAISES and about.compared else about.cure_of_others or _advice(about, kind)
-        return Verdict(word, guess=likely or usual, follows=follows)
-    if kind is Kind.RAISED:
-        known = means not in ("", "backward alone") or not claim.raises
-        return Verdict(RAISES, guess="" if known else claim.advice)
-    if kind is Kind.NAN and claim.puts_nan:
-        kind = Kind.WRONG
-    if kind is Kind.NAN:
-        return Verdict(NOT_FINITE, guess=likely or _HIDDEN_NAN)
-    if claim.verdict == STALE:
-        # The run itself showed this cause.
-        return Verdict(STALE, claim.advice)
+class _Result:
+    """A result line, with what the rules ask about it."""
+
+    def __init__(self, line: ndjson.Line) -> None:
+        self.line, self.claim, self.variant = line, PROPERTIES[line["property"]], line.get("variant", "")
+        self.failure: Mapping[str, Any] = line.get("failure", {})
+        self.kind, self.likely = self.failure.get("kind", ""), self.failure.get("likely", "")
+        self.means: Means = self.failure.get("raised", {}).get("means", "")
+        self.of_output, self.follows = is_of_output(self.failure), self.failure.get("follows", "")
+        if self.of_output and (self.follows or self.claim.id) in _OF_GRADIENTS:
+            # The test of a gradient met a wrong output. What was declared is not compared with a reference.
+            self.follows = "" if self.claim.own else _OF_OUTPUTS
+        # Nothing else shows that it is right. Tests with special values, or of averages, verify nothing by themselves.
+        self.verifies = bool(self.claim.verifies) and not self.variant
+        # What was refused is what the property is about.
+        self.by_rule = not self.claim.notes_every_refusal or line.get("refused", 0) > 0
+
+    def vacuous(self, *why: str) -> bool:
+        """Whether nothing was compared, for one of these reasons, or for any."""
+        return self.line["outcome"] == "vacuous" and (not why or self.line["vacuous"] in why)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether what was asked for is refused, in most examples or as the property notes it."""
+        noted = self.claim.notes_every_refusal and self.by_rule and not self.variant
+        return (noted and self.line["outcome"] == "pass") or mostly_refused(self.line) or self.vacuous(ndjson.REFUSED)
+
+    @property
+    def is_nan_of_forward(self) -> bool:
+        """Whether forward itself returned NaN."""
+        own = self.follows in ("", _OF_OUTPUTS) and not self.claim.puts_nan
+        return self.of_output and self.kind == Kind.NAN and own
+
+
+def _of_refusal(result: _Result) -> Verdict:
+    return Verdict(REFUSED, _if_refused(result.line, result.claim.if_refused) if result.by_rule else "")
+
+
+def _of_error(result: _Result) -> Verdict:
+    word = _OF_LOSS.get(result.failure.get("type", ""), ERROR)
+    return Verdict(word, _NEXT[word])
+
+
+def _of_follower(result: _Result) -> Verdict:
+    word, about = _OF_KIND.get(result.kind, WRONG), PROPERTIES[result.follows]
+    usual = "" if word == RAISES and about.compared else about.cure_of_others or _advice(about, result.kind)
+    return Verdict(word, guess=result.likely or usual, follows=result.follows)
+
+
+def _of_exception(result: _Result) -> Verdict:
+    known = result.means not in ("", "backward alone") or not result.claim.raises
+    return Verdict(RAISES, guess="" if known else result.claim.advice)
+
+
+def _of_itself(result: _Result) -> Verdict:
+    claim, failure = result.claim, result.failure
+    kind = Kind.WRONG if result.kind == Kind.NAN else result.kind
     shown = failure.get("component", {}).get("aspect") in _SHOWN
     # What makes the call right says more than the usual cause.
     usual = "" if failure.get("right_with") else _advice(claim, kind)
-    advice = dict(claim.of_variant).get(line.get("variant", ""), usual)
-    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else likely or advice)
+    advice = dict(claim.of_variant).get(result.variant, usual)
+    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else result.likely or advice)
 
 
-def _advice(about: Property, kind: Kind) -> str:
+class _Rule(NamedTuple):
+    """What a result is, and the verdict on it, or None."""
+
+    applies: Callable[[_Result], bool]
+    verdict: Callable[[_Result], Verdict | None]
+
+
+# The first rule that applies decides. Of a test without a failure:
+_WITHOUT_FAILURE = (
+    _Rule(lambda r: "declined" in r.line, lambda _: Verdict(DECLINED)),
+    _Rule(lambda r: r.vacuous(ndjson.SLOW), lambda r: Verdict(UNVERIFIED if r.verifies else SLOW, _FOR_MORE)),
+    _Rule(
+        lambda r: r.vacuous() and r.verifies and not (r.vacuous(ndjson.REFUSED) and r.claim.if_refused),
+        lambda _: Verdict(UNVERIFIED, _TO_VERIFY),
+    ),
+    _Rule(lambda r: r.refuses, _of_refusal),
+    _Rule(lambda r: not r.vacuous() or r.variant in BESIDE, lambda _: None),
+    _Rule(lambda _: True, lambda _: Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")),
+)
+# Of a test that was not judged:
+_OF_ERROR = (
+    _Rule(
+        lambda r: is_flaky(r.line),
+        lambda _: Verdict(WRONG, guess=PROPERTIES[_REPEATED].advice, follows=_REPEATED),
+    ),
+    _Rule(lambda _: True, _of_error),
+)
+# Of a failure:
+_OF_FAILURE = (
+    _Rule(lambda r: r.is_nan_of_forward, lambda r: Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=r.follows)),
+    _Rule(lambda r: r.means == "without elements", lambda r: Verdict(EDGE, follows=r.follows)),
+    _Rule(lambda r: bool(r.follows), _of_follower),
+    _Rule(lambda r: r.kind == Kind.RAISED, _of_exception),
+    _Rule(
+        lambda r: r.kind == Kind.NAN and not r.claim.puts_nan,
+        lambda r: Verdict(NOT_FINITE, guess=r.likely or _HIDDEN_NAN),
+    ),
+    # The run itself showed this cause.
+    _Rule(lambda r: r.claim.verdict == STALE, lambda r: Verdict(STALE, r.claim.advice)),
+    _Rule(lambda _: True, _of_itself),
+)
+_RULES = {
+    "pass": _WITHOUT_FAILURE,
+    "emulated": _WITHOUT_FAILURE,
+    "vacuous": _WITHOUT_FAILURE,
+    "error": _OF_ERROR,
+    "fail": _OF_FAILURE,
+}
+
+
+def verdict(line: ndjson.Line) -> Verdict | None:
+    """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
+    result = _Result(line)
+    rules = _RULES.get(line["outcome"], ())
+    return next((rule.verdict(result) for rule in rules if rule.applies(result)), None)
+
+
+def _advice(about: Property, kind: str) -> str:
     """The usual cause and cure of a failure of this kind."""
-    return dict(about.of_kind).get(kind.value, about.advice)
+    return dict(about.of_kind).get(kind, about.advice)
 
 
 def is_flaky(line: ndjson.Line) -> bool:

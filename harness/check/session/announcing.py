@@ -8,7 +8,7 @@ from typing import Any
 
 from autograd_conformance.harness.check.declaration.naming import module_name
 from autograd_conformance.harness.check.report import findings, grouping, printing
-from autograd_conformance.harness.check.report.verdicts import DECLINED, ERROR, LOST, UNKNOWN, UNVERIFIED, judged
+from autograd_conformance.harness.check.report.conclusion import concluded
 from autograd_conformance.harness.check.session.child_discovery import Found
 from autograd_conformance.harness.check.session.child_session import Following
 from autograd_conformance.harness.check.session.display import Display
@@ -23,8 +23,10 @@ _WITH_EDGES = "with an edge"
 class Announcer:
     """Says what the results of a target mean as they come. ``statuses`` has the exit status of each Function so far."""
 
-    def __init__(self, found: Found, display: Display, scripts: Path, *, edges: bool = False) -> None:
-        self.found = found
+    def __init__(
+        self, found: Found, display: Display, scripts: Path, *, implementation: str = "torch", edges: bool = False
+    ) -> None:
+        self.found, self._implementation = found, implementation
         self.statuses: dict[str, int] = {}
         # The Functions with edges and no fault, and whether these fail.
         self.with_edges: list[str] = []
@@ -69,27 +71,17 @@ class Announcer:
     def _conclude(self, name: str, unfinished: str = "") -> None:
         """Print the verdict on a Function."""
         self._left.remove(name)
-        lines, facts = self._lines[name], self.found.plan.facts[name]
+        plan = self.found.plan
+        known = concluded(plan.facts[name], self._lines[name], self._scripts, self._implementation)
         if self._display.faults:
             self._display.write([""])
         title = f"{name} ({self.found.places[name]}): {self.found.described[name]}"
-        self._display.write(printing.rows(title, facts, lines, self._scripts, unfinished))
-        verdicts = [v for _, v in judged(lines, compared=facts.compared, asked=facts.asked) if v is not None]
-        nothing = [v.word for v in verdicts] == [UNKNOWN] * len(lines)
-        undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED, DECLINED) for v in verdicts)
-        undecided = undecided or bool(facts.declined)
-        edges = any(v.edge for v in verdicts)
-        wrong = any(v.fault and not v.edge and v.word not in (*LOST, ERROR) for v in verdicts)
-        self.with_edges += [name] * (edges and not wrong)
-        wrong = wrong or (edges and self._edges_fail)
-        # A fault that only some properties show, and because of which others are judged more leniently or ask less.
-        unshown = bool(facts.coarse) and not wrong
-        unshown = unshown or (bool(facts.emptied) and not edges and not wrong)
-        self.statuses[name] = FAILS if facts.stale or wrong else UNDECIDED if undecided or unshown else HOLDS
+        self._display.write(printing.rows(title, known, unfinished))
+        self.with_edges += [name] * bool(known.edges and not known.is_wrong)
+        self.statuses[name] = known.status(edges_fail=self._edges_fail)
         # Checks that were not made may find a fault.
         status = UNDECIDED if unfinished and self.statuses[name] == HOLDS else self.statuses[name]
-        told = name, self.found.plan.target, status, facts, lines, self.found.code[name], self._scripts
-        self.functions.append(findings.function(*told))
+        self.functions.append(findings.function(name, plan.target, status, known, self.found.code[name]))
 
 
 def summary(statuses: Sequence[tuple[str, int]], with_edges: Collection[str] = ()) -> str:

@@ -13,12 +13,12 @@ from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.loading import Plan, Undeclared
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.discovery.discovery import discover
-from autograd_conformance.harness.check.refusals.empty_tensors import has_empty
 from autograd_conformance.harness.check.report import places
 from autograd_conformance.harness.outcomes import AlwaysWrong, UsageProblem, one_line
 from autograd_conformance.harness.processes import child
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.strategies.calls import Call
+from autograd_conformance.strategies.empty_tensors import has_empty
 
 
 @dataclass

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from autograd_conformance.harness.check.refusals.empty_tensors import NOT_ZERO
+from autograd_conformance.harness.check.explain.hints import NOT_ZERO
 from autograd_conformance.selftests.check.specimens import right, seeded, wrong
 from autograd_conformance.selftests.check.specimens.functions import custom, function
 

@@ -239,7 +239,7 @@ SPECIMENS = (
         LOG_SOFTMAX,
         *ANY,
         "axis",
-        words="argument 1 (axis) = 0, 1; wrong with -1",
+        words="argument 1 (axis) = 0, -2, 1; wrong with -1",
         exactly={"further": None},
     ),
     # With p = 0 the call is right, because twice zero is zero, but not with the other values.

@@ -1,19 +1,33 @@
-"""Other choices for a failing call: each is a call that differs from it in one thing, which may explain the failure."""
+"""Changes: other calls that differ from a failing one in one thing, which may be what makes it fail.
+
+`CHANGES` has them, nearest to the cause first. To look for one before another, move its line. Those of a property also
+say which one a failure follows from: they are made one after the other, until the call is right.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
 
-from autograd_conformance.harness.check.explain.peculiarities import PECULIARITIES, Peculiarity
-from autograd_conformance.harness.testing.integers import repeating
 from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Shapes, Static
 from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.strategies.calls import Call, Tensor, recast, reshaped, same, with_fill_of_cotangents
+from autograd_conformance.strategies.calls import (
+    Call,
+    Cotangent,
+    Tensor,
+    copied,
+    masked,
+    recast,
+    reshaped,
+    same,
+    with_copied_cotangents,
+    with_fill_of_cotangents,
+)
+from autograd_conformance.strategies.integers import repeating
 from autograd_conformance.strategies.shapes import along, equal_sides, shape_tuples, steps
 
 # The most other values of an argument.
@@ -51,32 +65,65 @@ class Alternative:
         return {self.name or words: call for words, call in self.calls}
 
 
+@dataclass(frozen=True)
+class Change:
+    """What a call has, and others do without: ``others`` gives these.
+
+    ``property_id`` is the property about what it has; then ``without`` gives the one call that does without it. A
+    change that ``moves`` elements puts them into other places, and one of an ``axis`` another one in its place.
+    """
+
+    others: Callable[[Function, Call], Iterable[Alternative]]
+    property_id: str = ""
+    without: Callable[[Function, Call], Call] | None = None
+    moves: bool = False
+    axis: bool = False
+
+
+def _of(property_id: str, words: str, without: Callable[[Function, Call], Call]) -> Change:
+    """A change to the one call without what a property is about; no test is run again with it if it has no words."""
+
+    def others(function: Function, call: Call) -> Iterator[Alternative]:
+        simpler = without(function, call)
+        if words and simpler != call:
+            yield Alternative(lambda c: without(function, c) != c, ((words, simpler),))
+
+    return Change(others, property_id, without)
+
+
 def alternatives(function: Function, call: Call, *, moving_axis: bool = True) -> Iterator[Alternative]:
-    """The call with one choice changed each time: layout, mask, used outputs, dtype, a length, a number or flag, rank.
+    """The call with one choice changed each time.
 
     Unless ``moving_axis``, neither the axis nor the rank is: a test of the axis itself has nothing to move in one
     dimension.
     """
     tried = [call]
-    for each in PECULIARITIES:
-        simpler = each.without(function, call)
-        if each.words and simpler not in tried:
-            tried.append(simpler)
-            yield Alternative(partial(_has, each, function), ((each.words, simpler),))
-    yield from _other_outputs(call)
-    yield from _other_dtypes(function, call)
-    yield from _without_optional(function, call)
-    yield from _all_different(function, call)
     # In another shape special numbers would be elsewhere.
-    of_shapes = not any(tensor.specials for tensor in call.tensors)
-    if of_shapes:
-        yield from _other_lengths(function, call)
-    yield from _other_values(function, call, moving_axis=moving_axis)
-    if of_shapes and moving_axis:
-        yield from _other_ranks(function, call)
+    special = any(tensor.specials for tensor in call.tensors)
+    for change in CHANGES:
+        if (change.moves and special) or (change.axis and not moving_axis):
+            continue
+        for each in change.others(function, call):
+            others = [other for _, other in each.calls]
+            if change.without is None or others[0] not in tried:
+                tried += others if change.without else []
+                yield each
 
 
-def _other_outputs(call: Call) -> Iterator[Alternative]:
+def masking_nothing(function: Function, call: Call) -> Call:
+    """The call in which every tensor requires grad."""
+    given = zip(function.arguments, call.args, strict=False)
+    return masked(call, [argument.differentiable for argument, value in given if isinstance(value, Tensor)])
+
+
+def using_every_output(function: Function, call: Call) -> Call:
+    """The call with a cotangent for each output."""
+    pairs = zip(function.outputs, call.cotangents, strict=True)
+    used = (Cotangent() if output.differentiable and not given else given for output, given in pairs)
+    return replace(call, cotangents=tuple(used))
+
+
+def _other_outputs(_: Function, call: Call) -> Iterator[Alternative]:
     """The call without the cotangent of one output."""
     used = [number for number, cotangent in enumerate(call.cotangents) if cotangent is not None]
     for number in used if len(used) > 1 else ():
@@ -107,11 +154,11 @@ def _gives(slot: int, call: Call) -> bool:
     return len(call.args) > slot and call.args[slot] is not None
 
 
-def _other_values(function: Function, call: Call, *, moving_axis: bool) -> Iterator[Alternative]:
+def _other_values(function: Function, call: Call, *, axis: bool = False) -> Iterator[Alternative]:
     """The call with another value of an argument; with another axis, all dimensions have the same length."""
-    shapes = _shapes(function, call)
+    shapes = shapes_of(function, call)
     for slot, (argument, given) in enumerate(zip(function.arguments, call.args, strict=False)):
-        if shapes is None or not isinstance(argument, Static) or (argument.axis and not moving_axis):
+        if shapes is None or not isinstance(argument, Static) or argument.axis != axis:
             continue
         where = _equally_long(function, call) if argument.axis else call
         others = [value for value in argument.choices(shapes) if not same(value, given)]
@@ -134,7 +181,7 @@ def _other_values(function: Function, call: Call, *, moving_axis: bool) -> Itera
 
 def in_lengths(function: Function, call: Call, other: Call) -> tuple[str, dict[int, Call]]:
     """The dimension in which two calls differ, in words, and the call in each short length of it that is declared."""
-    shapes, others = _shapes(function, call), _shapes(function, other)
+    shapes, others = shapes_of(function, call), shapes_of(function, other)
     found = {} if shapes is None or others is None else along(function, shapes, others)
     moved = {length: _reshaped(function, call, each) for length, each in found.items()}
     rows = ((n, d) for n, tensor in enumerate(call.tensors) for d, side in enumerate(tensor.shape)
@@ -161,7 +208,7 @@ def _all_different(function: Function, call: Call) -> Iterator[Alternative]:
     if not slots:
         return
     # There may be fewer values than elements.
-    own = _shapes(function, call)
+    own = shapes_of(function, call)
     moved = (reshaped(call, each, function) for each in (own, *reversed(shape_tuples(function))) if each is not None)
     alike = (c for c in moved if c is not None and _ranks(c) == _ranks(call) and _several_values(c, slots))
     for there in islice(alike, _SHAPES):
@@ -187,7 +234,7 @@ def _other_lengths(function: Function, call: Call) -> Iterator[Alternative]:
 
     None becomes so short that little can be wrong: an entry alone may have the gradient 0, or that of its result.
     """
-    shapes, ones, where = _shapes(function, call), _ones(call), _with_ramps(call)
+    shapes, ones, where = shapes_of(function, call), _ones(call), _with_ramps(call)
     for each in () if shapes is None else steps(function, shapes):
         moved = _reshaped(function, call, each)
         if moved is None or not _ones(moved) <= ones or any(0 in tensor.shape for tensor in moved.tensors):
@@ -212,7 +259,7 @@ def _other_ranks(function: Function, call: Call) -> Iterator[Alternative]:
 
 def _equally_long(function: Function, call: Call, more: int = 0) -> Call | None:
     """The call with all dimensions as long as its longest, and so many more; None if the Function takes no such."""
-    shapes = _shapes(function, call)
+    shapes = shapes_of(function, call)
     longest = max((side for tensor in call.tensors for side in tensor.shape), default=0)
     found = shapes and equal_sides(function, shapes, max(longest, 2), more)
     if not found or sum(map(math.prod, found)) > _MOST:
@@ -252,7 +299,7 @@ def _several_values(call: Call, slots: Collection[int]) -> bool:
     return all(math.prod(call.args[slot].shape) > 1 for slot in slots)
 
 
-def _shapes(function: Function, call: Call) -> Shapes | None:
+def shapes_of(function: Function, call: Call) -> Shapes | None:
     """The shapes of the tensors; of one that is left out, the simplest that suits the others. None if none does."""
     rows = zip_longest(function.arguments, call.args)
     given = [getattr(x, "shape", None) for argument, x in rows if isinstance(argument, Array)]
@@ -274,9 +321,21 @@ def _having(slot: int, value: Any) -> Callable[[Call], bool]:
     return lambda call: len(call.args) > slot and same(call.args[slot], value)
 
 
-def _has(peculiarity: Peculiarity, function: Function, call: Call) -> bool:
-    return peculiarity.without(function, call) != call
-
-
 def _ranks(call: Call) -> tuple[int, ...]:
     return tuple(len(tensor.shape) for tensor in call.tensors)
+
+
+CHANGES = (
+    _of("VJP-COTANGENT-LAYOUT", "contiguous cotangents", lambda _, call: with_copied_cotangents(call)),
+    _of("FWD-LAYOUT", "contiguous tensors", lambda _, call: copied(call)),
+    _of("VJP-MASK", "every tensor requiring grad", masking_nothing),
+    _of("VJP-UNUSED", "", using_every_output),
+    Change(_other_outputs),
+    Change(_other_dtypes),
+    Change(_without_optional),
+    Change(_all_different),
+    Change(_other_lengths, moves=True),
+    Change(_other_values),
+    Change(partial(_other_values, axis=True), axis=True),
+    Change(_other_ranks, moves=True, axis=True),
+)

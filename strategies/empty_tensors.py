@@ -1,11 +1,10 @@
-"""Tensors without elements: the calls like one with them that have elements, and those for which backward raises."""
+"""Tensors without elements, and the calls like one with them that have elements."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
-from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Array, Function, Shapes
 from autograd_conformance.strategies.calls import Call, Tensor, reshaped
 from autograd_conformance.strategies.shapes import shape_tuples
@@ -13,35 +12,29 @@ from autograd_conformance.strategies.shapes import shape_tuples
 # How many calls with elements must run where one without them raises.
 _FULL = 3
 
-# The likely cause of wrong numbers that calls with elements do not have.
-NOT_ZERO = (
-    "right for tensors with elements: backward divides by a size that is 0 here (a mean of nothing), or leaves new "
-    "memory unwritten where there is nothing to do; let it return zeros"
-)
-
 
 def has_empty(call: Call) -> bool:
     """Whether a tensor of the call has no elements."""
     return any(0 in tensor.shape for tensor in call.tensors)
 
 
-def with_elements(subject: Subject, call: Call) -> Iterator[Call]:
+def with_elements(function: Function, call: Call) -> Iterator[Call]:
     """The call in shapes of the same ranks with elements."""
-    arrays = zip(subject.function.arguments, call.args, strict=False)
+    arrays = zip(function.arguments, call.args, strict=False)
     given = [a if isinstance(a, Tensor) else None for argument, a in arrays if isinstance(argument, Array)]
-    for shapes in shape_tuples(subject.function):
+    for shapes in shape_tuples(function):
         # A tensor that is not given may have any shape.
         pairs = list(zip(given, shapes, strict=False))
         alike = all(tensor is None or len(tensor.shape) == len(shape) for tensor, shape in pairs)
         if alike and not any(0 in shape for _, shape in pairs):
-            full = reshaped(call, shapes, subject.function)
+            full = reshaped(call, shapes, function)
             if full is not None:
                 yield full
 
 
-def lacks_elements(subject: Subject, call: Call, runs: Callable[[Call], bool]) -> bool:
+def lacks_elements(function: Function, call: Call, runs: Callable[[Call], bool]) -> bool:
     """Whether a call that does not run lacks elements alone: calls like it that have elements run."""
-    full = list(itertools.islice(with_elements(subject, call), _FULL)) if has_empty(call) else []
+    full = list(itertools.islice(with_elements(function, call), _FULL)) if has_empty(call) else []
     return bool(full) and all(map(runs, full))
 
 
