@@ -2,7 +2,7 @@
 
 ``python benchmarks/wrong.py`` checks two pairs of Functions in turn, ``--times`` times, and prints the medians: a right
 one and one with a plain wrong factor, and a right one and one with several faults. ``--package FOLDER`` is another
-checkout, which has to be named autograd_conformance, to compare with in the same sitting.
+checkout, a folder named autograd_conformance, to compare the installed package with in the same sitting.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import time
 from pathlib import Path
 
 from tabulate import tabulate
-
-ROOT = Path(__file__).resolve().parent.parent
 
 FUNCTIONS = """
 import torch
@@ -74,14 +72,16 @@ wrong_factor = Declaration(WrongFactor, "float[n, m]")
 power = Declaration(Power, "float[n, m]", "float[n, m]", "1 | 2 | 3")
 several_faults = Declaration(SeveralFaults, "float[n, m]", "float[n, m]", "1 | 2 | 3")
 """
+NAME = "autograd_conformance"
 NAMES = ("Square", "WrongFactor", "Power", "SeveralFaults")
 TWINS = {"WrongFactor": "Square", "SeveralFaults": "Power"}
 
 
-def measured(package: Path, folder: Path, name: str) -> tuple[float, float, float]:
+def measured(package: Path | None, folder: Path, name: str) -> tuple[float, float, float]:
     """The CPU seconds of a check with all its processes, its seconds, and those until the first fault is named."""
     words = [sys.executable, "-m", "autograd_conformance", "check", "functions.py", "--functions", name, "--seed", "0"]
-    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONUNBUFFERED": "1"}
+    path = {} if package is None else {"PYTHONPATH": str(package.absolute().parent)}
+    environment = {**os.environ, **path, "PYTHONUNBUFFERED": "1"}
     started = time.monotonic()
     first = float("inf")
     with subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -101,7 +101,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3, help="so many runs of each; default: 3")
     parser.add_argument("--package", type=Path, action="append", default=[], help="another checkout to compare with")
     given = parser.parse_args()
-    packages = [ROOT, *(each.resolve() for each in given.package)]
+    for package in given.package:
+        if not (package / "__init__.py").exists() or package.absolute().name != NAME:
+            parser.error(f"--package must be a checkout in a folder named {NAME}, got {package}")
+    packages = [None, *given.package]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "functions.py").write_text(FUNCTIONS, encoding="utf-8")
@@ -123,7 +126,7 @@ def main() -> None:
             )
             for each in NAMES
         ]
-        print(package)
+        print(package or "the installed package")
         print(tabulate(rows, ("Function", "CPU seconds", "beside the right one", "first fault after, of its seconds")))
 
 

@@ -145,7 +145,7 @@ def _without_optional(function: Function, call: Call) -> Iterator[Alternative]:
     """The call with None for a tensor that may be None."""
     for slot, (argument, given) in enumerate(zip(function.arguments, call.args, strict=False)):
         if isinstance(argument, Array) and "none" in argument.optional and given is not None:
-            other = replace(call, args=_replaced(call.args, slot, None))
+            other = with_argument(call, slot, None)
             if any(other.mask):
                 yield Alternative(partial(_gives, slot), ((f"argument {slot} ({argument.name}) = None", other),))
 
@@ -168,8 +168,7 @@ def _other_values(function: Function, call: Call, *, axis: bool = False) -> Iter
         if where is None or not others:
             continue
         calls = tuple(
-            (_value_in_words(slot, argument, value), replace(where, args=_replaced(where.args, slot, value)))
-            for value in others[:_VALUES]
+            (_value_in_words(slot, argument, value), with_argument(where, slot, value)) for value in others[:_VALUES]
         )
         changed = None if where == call else where
         yield Alternative(_having(slot, given), calls, value=repr(given), where=changed)
@@ -309,8 +308,9 @@ def shapes_of(function: Function, call: Call) -> Shapes | None:
     return next(fitting, None) if None in given else tuple(s for s in given if s is not None)
 
 
-def _replaced(args: tuple[Any, ...], slot: int, value: Any) -> tuple[Any, ...]:
-    return (*args[:slot], value, *args[slot + 1 :])
+def with_argument(call: Call, slot: int, value: Any) -> Call:
+    """The call with this value for the argument at a position."""
+    return replace(call, args=(*call.args[:slot], value, *call.args[slot + 1 :]))
 
 
 def _uses(number: int, call: Call) -> bool:

@@ -19,7 +19,7 @@ from autograd_conformance.strategies.calls import (
     with_fill_of_cotangents,
     with_inputs,
 )
-from autograd_conformance.strategies.changes import masking_nothing, shapes_of, using_every_output
+from autograd_conformance.strategies.changes import masking_nothing, shapes_of, using_every_output, with_argument
 from autograd_conformance.strategies.shapes import smaller_shape_tuples
 from autograd_conformance.strategies.values import DOMAINS
 
@@ -75,10 +75,7 @@ _LAYOUTS: tuple[Simpler, ...] = (
     lambda _, call: with_inputs(call, "contiguous"),
 )
 _MASKS: tuple[Simpler, ...] = (masking_nothing, using_every_output)
-_VALUES: tuple[Simpler, ...] = (
-    _without_specials,
-    _with_simple_fills,
-)
+_VALUES: tuple[Simpler, ...] = (_without_specials, _with_simple_fills)
 _DRAWN: tuple[Simpler, ...] = (
     lambda _, call: with_fill_of_cotangents(call, "ones"),
     lambda _, call: replace(call, seed=0),
@@ -92,7 +89,7 @@ def _with_earlier_choices(function: Function, call: Call) -> Iterator[Call]:
         for value in () if shapes is None or isinstance(argument, Array) else argument.choices(shapes):
             if same(value, given):
                 break
-            yield replace(call, args=(*call.args[:slot], value, *call.args[slot + 1 :]))
+            yield with_argument(call, slot, value)
 
 
 def _in_smaller_shapes(function: Function, call: Call) -> Iterator[Call]:

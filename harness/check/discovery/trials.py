@@ -60,9 +60,8 @@ class Trials:
             self.refused[BFLOAT16] = GARBLED
         self.dtypes = (*self.kinds, *mistaken)
         if not self.kinds:
-            first = next(
-                each for dtype in self.function.dtypes for each in self._of_dtype[dtype] if isinstance(each, str)
-            )
+            said = (each for found in self._of_dtype.values() for each in found)
+            first = next(each for each in said if isinstance(each, str))
             raise declaration.problem(
                 f"it raises in every dtype of {', '.join(self.function.dtypes)}; the first error is {first}"
             )

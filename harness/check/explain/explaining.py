@@ -130,6 +130,7 @@ class Runs:
         return None
 
     def _explain_each(self, raised: Exception) -> None:
+        """Say what explains the failures that an exception groups."""
         noticed(raised)
         self._allow_more_time()
         for each in getattr(raised, "exceptions", ()):
@@ -180,9 +181,9 @@ class Runs:
 
     def _fails_alike(self, finding: Finding, call: Call, examples: int = 1) -> bool:
         """Whether a call that is not excluded fails in the same way."""
-        alike = not any(has(call) for has in self.subject.excluded) and self.bench.outcome(
-            self.test, call, examples
-        ).is_like(finding)
+        if any(has(call) for has in self.subject.excluded):
+            return False
+        alike = self.bench.outcome(self.test, call, examples).is_like(finding)
         if alike:
             self.failing[repr(call)] = call
         return alike

@@ -424,4 +424,4 @@ HINTS = (
 def likely(failure: Failure, about: str) -> str:
     """The likely cause of a wrong number, a failure of ``about``; empty if it is the property's usual one."""
     asked = (hint for hint in HINTS if about in (hint.about or (about,)) and hint.concerns(failure))
-    return next(filter(None, (attempted(hint.asks, failure, about) for hint in asked)), "") or ""
+    return next(filter(None, (attempted(hint.asks, failure, about) for hint in asked)), "")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.declaration.facts import Declined, facts_of
@@ -20,6 +19,7 @@ from autograd_conformance.harness.reports.reading import constant
 from autograd_conformance.harness.testing.examined import own_frames, place
 from autograd_conformance.reference.definitions import Array, Function
 from autograd_conformance.strategies.calls import Call, Tensor, contiguous
+from autograd_conformance.strategies.changes import with_argument
 from autograd_conformance.strategies.shapes import shape_tuples
 from autograd_conformance.strategies.simple import filled, fills, in_shapes, kind, kinds
 
@@ -145,7 +145,7 @@ def in_words(function: Function, call: Call, refused: Collection[str]) -> str:
     for slot, (argument, value) in enumerate(given):
         if isinstance(argument, Array):
             continue
-        others = (replace(call, args=(*call.args[:slot], v, *call.args[slot + 1 :])) for v in argument.choices(shapes))
+        others = (with_argument(call, slot, value) for value in argument.choices(shapes))
         if not all(kind(other) in refused for other in others):
             words.append(f"{argument.name} = {value!r}")
     return ", ".join(words)

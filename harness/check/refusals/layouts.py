@@ -12,6 +12,7 @@ from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.reference.definitions import Array, Function
 from autograd_conformance.strategies import conj_neg_bits
 from autograd_conformance.strategies.calls import Call, Tensor
+from autograd_conformance.strategies.changes import with_argument
 from autograd_conformance.strategies.layouts import suitable
 from autograd_conformance.strategies.values import DOMAINS
 
@@ -67,8 +68,7 @@ def _possible(function: Function, argument: int, tensor: Tensor) -> Iterator[str
 
 
 def _stored(call: Call, argument: int, layout: str) -> Call:
-    given = replace(call.args[argument], layout=layout)
-    return replace(call, args=(*call.args[:argument], given, *call.args[argument + 1 :]))
+    return with_argument(call, argument, replace(call.args[argument], layout=layout))
 
 
 def _refusal(bench: Bench, call: Call) -> str:

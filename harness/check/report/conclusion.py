@@ -10,13 +10,7 @@ from pathlib import Path
 
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.report import script_runner
-from autograd_conformance.harness.check.report.grouping import (
-    Group,
-    Judged,
-    adds_nothing,
-    grouped,
-    with_further,
-)
+from autograd_conformance.harness.check.report.grouping import Group, Judged, adds_nothing, grouped, with_further
 from autograd_conformance.harness.check.report.verdicts import (
     DECLINED,
     ERROR,
@@ -39,8 +33,6 @@ _EARLIER = (
     "the Function keeps something of earlier calls, for example a cache whose key lacks an argument, a class attribute "
     "or a global"
 )
-
-
 # The fields of a failure that are shown.
 DETAILS = ("bound", "chosen", "hint", "right_with", "call", "values")
 
@@ -76,7 +68,7 @@ class Conclusion:
     faults: tuple[Fault, ...]
     notes: tuple[Judged, ...]
 
-    @property
+    @cached_property
     def held(self) -> int:
         """How many checks hold."""
         return sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in self.found)
