@@ -43,16 +43,17 @@ class _Recording:
         self._written: tuple[str, ...] = ()
         self._recording = import_module("autograd_conformance.harness.drafting.recording")
         self._files = import_module("autograd_conformance.harness.drafting.recorded_file")
-        self._recorder = import_module("autograd_conformance.harness.drafting.recorder")
+        self._instrumented = import_module("autograd_conformance.harness.processes.instrumented")
+        self._inside = import_module("autograd_conformance.harness.inside.recording")
         try:
             self._files.verify(output)
-        except self._recording.UsageProblem as problem:
+        except self._instrumented.UsageProblem as problem:
             raise pytest.UsageError(f"{_OPTION}: {problem}") from None
         self._open = contextlib.ExitStack()
-        environment, self._folder = self._open.enter_context(self._recording.recorded())
+        environment, self._folder = self._open.enter_context(self._instrumented.instrumented(self._recording.MODULE))
         self._before = {name: os.environ.get(name) for name in environment if os.environ.get(name) != environment[name]}
         os.environ.update(environment)
-        self._recorder.start(str(self._folder))
+        self._inside.start(str(self._folder))
         self._command = shlex.join(["pytest", *map(str, config.invocation_params.args)])
 
     @pytest.hookimpl(trylast=True)
@@ -60,11 +61,11 @@ class _Recording:
         for name, value in self._before.items():
             os.environ.pop(name)
             os.environ.update({name: value} if value is not None else {})
-        self._recorder.stop()
+        self._inside.stop()
         found = self._recording.Recorded(self._recording.observed(self._folder), "")
         try:
             self._written = self._files.write(found, self._output, self._command, seconds=60.0).sentences
-        except self._recording.UsageProblem as problem:
+        except self._instrumented.UsageProblem as problem:
             self._written = (str(problem),)
         self._open.close()
 

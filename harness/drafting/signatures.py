@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.drafting.drafts import Draft, Import, Part, Passed
-from autograd_conformance.harness.drafting.recorder.arguments import named
 from autograd_conformance.harness.drafting.uses import LABELS, Marks, Used, marks, uses
+from autograd_conformance.harness.inside.arguments import named
 
 _LENGTHS = (2, 3, 4, 5, 6, 7, 8)
 # Shapes of one or more float tensors, likely ones first; the last stands for all further tensors.
