@@ -15,6 +15,7 @@ _PLACES = {
     "run": "run:run",
     "check": "check:check",
     "record": "record:record",
+    "watch": "watch:watch",
     "compare": "gate:compare",
     "accept": "gate:accept",
     "merge": "gate:merge",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -36,6 +36,17 @@ Values = Literal[
 ]
 
 
+class Recorded(Protocol):
+    """The values of a tensor of a recorded call.
+
+    It makes the values of a fill, and ``along`` is the part of a move that keeps what these values have.
+    """
+
+    def __call__(self, fill: str, rng: np.random.Generator) -> Any: ...
+
+    def along(self, move: Any) -> Any: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Array:
     """A tensor argument.
@@ -59,7 +70,8 @@ class Array:
     turns the drawn tensor into what the Function gets, such as a sparse tensor, by a differentiable operation. The
     zeros of such a tensor are no entries: its derivative is defined for the others alone.
 
-    ``drawn`` lists the arrays to choose from, by shape, and whether they should be away from kinks.
+    ``drawn`` lists the arrays to choose from, by shape, and whether they should be away from kinks. ``recorded`` makes
+    the values of a tensor that a program gave.
     ``real`` tensors stay real in a call in a complex dtype. ``optional`` lists other ways to pass the argument:
     ``none`` (None is passed) and ``omitted``.
     """
@@ -76,6 +88,7 @@ class Array:
     real: bool = False
     wrap: Callable[[Any], Any] | None = None
     drawn: Callable[[Shape, bool], Sequence[Any]] | None = None
+    recorded: Recorded | None = None
 
     @property
     def differentiable(self) -> bool:
@@ -91,6 +104,8 @@ class Array:
 
     def entries(self, values: Any, move: Any) -> Any:
         """The part of a move of these values that is in their entries: a sparse tensor has no zeros."""
+        if self.recorded is not None:
+            return self.recorded.along(move)
         return move if self.wrap is None else np.where(values != 0, move, 0.0)
 
 

@@ -155,11 +155,11 @@ def _values(
 ) -> Any:  # fmt: skip
     if argument.make is not None:
         values = np.asarray(argument.make(rng, tensor.shape, named), dtype=argument.dtype)
+    elif argument.recorded is not None:
+        values = argument.recorded(tensor.fill, rng)
     else:
-        values = values_module.fill(
-            tensor.fill, domain_of(argument, call.smooth), tensor.shape, rng, complex_values="complex" in tensor.dtype,
-            shift=apart,
-        )  # fmt: skip
+        domain, is_complex = values_module.domain_of(argument, call.smooth), "complex" in tensor.dtype
+        values = values_module.fill(tensor.fill, domain, tensor.shape, rng, complex_values=is_complex, shift=apart)
         if argument.bounds is not None:
             low, high = argument.bounds
             values = low + (high - low) * values
@@ -178,11 +178,6 @@ def cotangent_values(call: Call, shapes: Sequence[Shape], dtypes: Sequence[str])
         values = values_module.fill(cotangent.fill, "any", shape, rng, complex_values="complex" in dtype)
         found.append(layouts_module.stored(round_to(values, dtype), dtype, cotangent.layout))
     return tuple(found)
-
-
-def domain_of(argument: Array, smooth: bool) -> Any:
-    """The domain of an argument's values, which is another one where they keep away from kinks."""
-    return argument.smooth if smooth and argument.smooth is not None else argument.values
 
 
 @lru_cache(maxsize=4096)
@@ -305,7 +300,7 @@ def varied(call: Call, function: Function) -> Call:
 def _refilled(argument: Any, tensor: Tensor, smooth: bool) -> Tensor:
     if argument.dtype is not None:
         return tensor
-    fills = values_module.DOMAINS[domain_of(argument, smooth)].fills
+    fills = values_module.fills_of(argument, smooth)
     number = fills.index(tensor.fill) if tensor.fill in fills else 0
     return replace(tensor, fill=fills[number - 1], specials=())
 
@@ -405,9 +400,9 @@ def _drawn(draw: st.DrawFn, one: Callable[[st.DrawFn], Call]) -> Call:
 def _tensor(
     draw: st.DrawFn, scope: Scope, argument: Array, shape: Shape, dtype: str, *, tracked: bool, common: str
 ) -> Tensor:
-    domain = domain_of(argument, scope.smooth)
+    domain = values_module.domain_of(argument, scope.smooth)
     kind = argument.kind(dtype)
-    repeats = values_module.DOMAINS[domain].elementwise and argument.dtype is None
+    repeats = values_module.DOMAINS[domain].elementwise and argument.dtype is None and argument.recorded is None
     layout = "contiguous" if scope.layouts == "contiguous" else _layout(draw, scope, _layouts(shape, kind, repeats))
     if argument.drawn is not None:
         listed = argument.drawn(shape, scope.smooth)
@@ -415,11 +410,12 @@ def _tensor(
         return Tensor(shape, kind, tracked, layout, specials=tuple(enumerate(values)))
     if argument.dtype is not None:
         return Tensor(shape, kind, False, layout)
-    fills = values_module.DOMAINS[domain].fills
+    fills = values_module.fills_of(argument, scope.smooth)
     # Drawn in any case: otherwise shrinking would prefer the common fill, which takes fewer choices.
     drawn = _choose(draw, fills)
     fill = common if common in fills else drawn
-    return Tensor(shape, kind, tracked, layout, fill, _specials(draw, scope, kind, domain))
+    specials = () if argument.recorded is not None else _specials(draw, scope, kind, domain)
+    return Tensor(shape, kind, tracked, layout, fill, specials)
 
 
 def _layout(draw: st.DrawFn, scope: Scope, suitable: tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from autograd_conformance.reference.definitions import Array, Function, Shapes, Static
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, contiguous
 from autograd_conformance.strategies.shapes import shape_tuples
-from autograd_conformance.strategies.values import DOMAINS
+from autograd_conformance.strategies.values import fills_of
 
 # The most choices of other arguments to try in each shape.
 _CHOICES = 12
@@ -50,13 +50,13 @@ def simple_arguments(function: Function, shapes: Shapes, others: Iterable[Any], 
 
 def simple_tensor(argument: Array, shape: tuple[int, ...], dtype: str) -> Tensor:
     """A contiguous tensor of ordinary values."""
-    fill = "ones" if argument.dtype is not None else DOMAINS[argument.values].fills[-1]
+    fill = "ones" if argument.dtype is not None else fills_of(argument)[-1]
     return Tensor(shape, argument.kind(dtype), argument.differentiable, fill=fill)
 
 
 def fills(argument: Array | Static) -> Sequence[str]:
     """The fills of ordinary values for an argument."""
-    return DOMAINS[argument.values].fills if isinstance(argument, Array) and argument.dtype is None else ()
+    return fills_of(argument) if isinstance(argument, Array) and argument.dtype is None else ()
 
 
 def with_fill(function: Function, call: Call, fill: str) -> Call:

@@ -11,7 +11,6 @@ from autograd_conformance.strategies.calls import (
     Call,
     Tensor,
     contiguous,
-    domain_of,
     recast,
     reshaped,
     same,
@@ -21,7 +20,7 @@ from autograd_conformance.strategies.calls import (
 )
 from autograd_conformance.strategies.changes import masking_nothing, shapes_of, using_every_output, with_argument
 from autograd_conformance.strategies.shapes import smaller_shape_tuples
-from autograd_conformance.strategies.values import DOMAINS
+from autograd_conformance.strategies.values import fills_of
 
 Simpler = Callable[[Function, Call], Call]
 
@@ -66,7 +65,7 @@ def _with_simple_fills(function: Function, call: Call) -> Call:
 def _simply_filled(argument: Any, given: Any, smooth: bool) -> Any:
     if not isinstance(given, Tensor) or argument.dtype is not None:
         return given
-    return replace(given, fill=DOMAINS[domain_of(argument, smooth)].fills[0])
+    return replace(given, fill=fills_of(argument, smooth)[0])
 
 
 _LAYOUTS: tuple[Simpler, ...] = (

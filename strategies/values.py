@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.reference.definitions import Shape, Values
+from autograd_conformance.reference.definitions import Array, Shape, Values
 from autograd_conformance.reference.rounding import Precision
+from autograd_conformance.strategies import given
 
 SPECIALS = {"zero": 0.0, "negative zero": -0.0, "one": 1.0, "minus one": -1.0, "eighth": 0.125}
 EXTREMES: dict[str, Callable[[Precision], float]] = {
@@ -215,6 +216,16 @@ DOMAINS: dict[Values, Domain] = {
     # Nothing in it can move by a small step.
     "binary": Domain(("ones", "normal", "ramp", "zeros", "dense"), lambda a: (a > 0) * 1.0, tangent=np.zeros_like),
 }
+
+
+def domain_of(argument: Array, smooth: bool) -> Values:
+    """The domain of an argument's values, which is another one where they keep away from kinks."""
+    return argument.smooth if smooth and argument.smooth is not None else argument.values
+
+
+def fills_of(argument: Array, smooth: bool = False) -> tuple[str, ...]:
+    """The fills of an argument, in the order in which shrinking prefers them."""
+    return given.FILLS if argument.recorded is not None else DOMAINS[domain_of(argument, smooth)].fills
 
 
 def admits_specials(domain: Values) -> bool:

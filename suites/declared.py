@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.explain.explaining import Runs
 from autograd_conformance.harness.check.report.verdicts import BESIDE
-from autograd_conformance.harness.check.session.plugin import Declared
+from autograd_conformance.harness.check.session.declared import Declared
 from autograd_conformance.harness.check.subject import OwnSubject
 from autograd_conformance.harness.outcomes import Vacuous
 from autograd_conformance.harness.reports import ndjson
@@ -24,7 +24,7 @@ from autograd_conformance.harness.running import results
 from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.harness.testing.drawing import prepare, without_local_constants
 from autograd_conformance.harness.testing.marks import Claim, claims_in
-from autograd_conformance.harness.testing.profiles import PROFILES, choose_seed
+from autograd_conformance.harness.testing.profiles import PROFILES, Profile, choose_seed
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.suites.functions import (
     test_batching,
@@ -85,9 +85,11 @@ class Checked:
     """
 
     def __init__(
-        self, declaration: Declaration, *, profile: str = "gate", seed: int | None = None, shrink: bool = True
-    ) -> None:
-        self.declaration, self.profile, self.seed, self.shrink = declaration, PROFILES[profile], seed, shrink
+        self, declaration: Declaration, *, profile: Profile | str = "gate", seed: int | None = None,
+        shrink: bool = True,
+    ) -> None:  # fmt: skip
+        self.declaration, self.seed, self.shrink = declaration, seed, shrink
+        self.profile = PROFILES[profile] if isinstance(profile, str) else profile
 
     @cached_property
     def selection(self) -> Selection:
@@ -100,6 +102,13 @@ class Checked:
         seed = choose_seed(self.profile, self.seed)
         catalog = Declared((function.name,))
         return Selection(implementation, (function,), tuple(PROPERTIES), (), self.profile, seed, catalog=catalog)
+
+    @property
+    def function(self) -> Own:
+        """The Function with its facts."""
+        (function,) = self.selection.functions
+        assert isinstance(function, Own)
+        return function
 
     def subjects(self, claim: Claim) -> Iterator[OwnSubject]:
         """The subjects of a test: the Function on each device."""
@@ -137,11 +146,12 @@ class Checked:
         for claim, test in claims().values():
             if not properties or claim.property_id in properties:
                 for subject in self.subjects(claim):
-                    line = self._line(claim, test, subject)
+                    line = self.line(claim, test, subject)
                     if line is not None:
                         yield line
 
-    def _line(self, claim: Claim, test: Any, subject: OwnSubject) -> ndjson.Line | None:
+    def line(self, claim: Claim, test: Any, subject: OwnSubject) -> ndjson.Line | None:
+        """The result line of one test; None if it does not apply."""
         try:
             self.run(claim, test, subject)
         except pytest.skip.Exception:

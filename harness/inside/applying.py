@@ -65,7 +65,9 @@ def operator(cls: Any) -> tuple[str, Any, Any]:
         return "", None, None
     cells = zip(cls.forward.__code__.co_freevars, cls.forward.__closure__ or (), strict=False)
     found = {name: cell.cell_contents for name, cell in cells if name in ("op", "info")}
-    return (str(found["op"]._schema.name), found["op"], found["info"]._backward_fn) if len(found) == 2 else ("", None, None)
+    if len(found) < 2:
+        return "", None, None
+    return str(found["op"]._schema.name), found["op"], found["info"]._backward_fn
 
 
 def about(cls: Any, named: str, backward: Any) -> dict[str, Any]:

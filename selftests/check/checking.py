@@ -51,7 +51,7 @@ def lines_of(checked: Checked, *tests: str) -> Iterator[Line]:
     for name in tests:
         for claim, test in claims().values():
             if claim.test == name:
-                lines = (checked._line(claim, test, subject) for subject in checked.subjects(claim))
+                lines = (checked.line(claim, test, subject) for subject in checked.subjects(claim))
                 yield from (line for line in lines if line is not None)
 
 

@@ -36,15 +36,16 @@ _TITLES = {"chosen": "with", "right_with": "right with"}
 _AGAIN = "the same call gave something else when it was made again"
 
 
-def rows(title: str, known: Conclusion, unfinished: str = "") -> Iterator[str]:
+def rows(title: str, known: Conclusion, unfinished: str = "", about: Sequence[str] | None = None) -> Iterator[str]:
     """The facts about a Function, its faults, and the checks without a verdict, as rows of text.
 
-    ``unfinished`` says why there are no more results.
+    ``unfinished`` says why there are no more results, and ``about`` what is said instead of the facts.
     """
     facts, undecided = known.facts, [line for line, _ in known.notes if "declined" in line]
     refused = [*declined.lines(facts.declined), *declined.lines_of_results(undecided, facts.declined)]
     yield title
-    for fact in (*facts_in_words.in_words(facts), *filter(None, [unfinished]), *_own_faults(facts, known.lines)):
+    said = facts_in_words.in_words(facts) if about is None else about
+    for fact in (*said, *filter(None, [unfinished]), *_own_faults(facts, known.lines)):
         yield from _wrapped(fact, 2)
     yield f"  {_missing(known, bool(refused))}{_counts(known)}"
     for line, v in known.found:

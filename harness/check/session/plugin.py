@@ -4,53 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.report.verdicts import TRIED
+from autograd_conformance.harness.check.session.declared import Declared
 from autograd_conformance.harness.check.subject import OwnSubject
-from autograd_conformance.harness.outcomes import NotRun, OutOfTime
+from autograd_conformance.harness.outcomes import OutOfTime
 from autograd_conformance.harness.running.plugin import BOX, CATALOG
 from autograd_conformance.harness.running.selection import Catalog
 from autograd_conformance.harness.testing.drawing import explaining, number
-from autograd_conformance.harness.testing.marks import Claim
 from autograd_conformance.harness.testing.profiles import PROFILES
-from autograd_conformance.harness.testing.subject import Subject
-from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import Function
-
-
-class Declared:
-    """The catalog of users' Functions."""
-
-    documented = False
-    hidden: tuple[str, ...] = ()
-
-    def __init__(self, names: tuple[str, ...], plan: Plan | None = None, *, kept: bool = False) -> None:
-        self.names, self._plan, self.kept = names, plan, kept
-
-    def functions(self, implementation: Implementation) -> Mapping[str, Function]:
-        return {} if self._plan is None else self._plan.functions(implementation)
-
-    def subject(self, implementation: Implementation, function: Function, device: str, **of_test: Any) -> Subject:
-        assert isinstance(function, Own)
-        return OwnSubject(function.on or implementation, function, device, **of_test)
-
-    def wants(self, claim: Claim, function: Function) -> bool:
-        assert isinstance(function, Own)
-        return function.wants(claim)
-
-    def reason_against(self, claim: Claim, function: Function) -> NotRun | None:
-        assert isinstance(function, Own)
-        if claim.looks_inside and not function.sees_inside:
-            reason = f"{function.name} is not a Function class, so its forward and backward cannot be observed"
-            return NotRun("skip", reason)
-        return None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,63 @@
+"""``autograd-conformance watch``: check the custom Functions of a program on the calls that it makes."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from autograd_conformance.harness.check.report import formats
+from autograd_conformance.harness.commands import Number, Problem, echo
+from autograd_conformance.harness.commands.check import SCRIPTS
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.processes import instrumented
+from autograd_conformance.harness.processes.child import exit_status
+from autograd_conformance.harness.watching.collecting import collected
+from autograd_conformance.harness.watching.summing_up import Summary
+
+# The formats of a report, by the suffix of its file.
+_REPORTS = {".json": "json", ".sarif": "sarif"}
+
+
+@click.command()
+@click.option(
+    "--only", multiple=True, metavar="PATTERN", help="Watch these Functions alone: names or globs; repeatable."
+)
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out these Functions; repeatable.")
+@click.option("--budget", type=Number(0), default=0.2, show_default=True, metavar="SHARE",
+              help="The part of the program's time that the checks may take.")  # fmt: skip
+@click.option("--limit", type=Number(0), default=30.0, show_default=True, metavar="S",
+              help="The seconds that the checks of one Function may take, in each process.")  # fmt: skip
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write what was found to this file: .json or .sarif.")  # fmt: skip
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+def watch(
+    only: tuple[str, ...], skip: tuple[str, ...], budget: float, limit: float, report: Path | None,
+    command: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Run COMMAND, and check each custom Function on the calls that it makes.
+
+    COMMAND is a script, a program, or options of Python: watch -- train.py, watch -- pytest tests, watch -- -m package.
+    A check runs in a forked copy of the process, so that the program computes what it computes without. What forward
+    writes to a file or a server is written once more; --skip leaves such a Function out. Exit status: that of COMMAND
+    if it is not 0, otherwise 1 if a fault was found, 2 if no Function could be checked, and 0.
+    """
+    if not command:
+        raise Problem("give the command whose calls to check, as in: autograd-conformance watch -- train.py")
+    if report is not None and report.suffix not in _REPORTS:
+        raise Problem(f"--report must be a file that ends in {' or '.join(_REPORTS)}, got {report}")
+    try:
+        with instrumented.instrumented("watching", share=budget, limit=limit, only=only, skip=skip) as (env, folder):
+            status = instrumented.run(command, env)
+            summary = Summary(collected(folder), Path(SCRIPTS))
+    except UsageProblem as problem:
+        raise Problem(str(problem)) from None
+    for row in summary.rows():
+        echo(row, err=True)
+    if report is not None:
+        report.write_text(formats.FORMATS[_REPORTS[report.suffix]](summary.document()) + "\n", encoding="utf-8")
+    if status:
+        echo(f"{shlex.join(command)} ended with {exit_status(status)}", err=True)
+    sys.exit(status if status > 0 else 128 - status if status else summary.status)

@@ -1,0 +1,131 @@
+"""A process that is forked from the program, with all that it has, to try a call without any trace in the program."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import logging
+import os
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from .arguments import PACKAGE, is_tensor
+
+Message = dict[str, Any]
+
+# The option of Linux that sends a process a signal when the one that started it ends.
+_PR_SET_PDEATHSIG = 1
+# What a process may take beyond its time, in seconds: to end a test that has begun.
+_GRACE = 5.0
+
+# Whether this process is such a snapshot.
+IN_SNAPSHOT: list[bool] = []
+
+
+def impossible(args: Sequence[Any]) -> str:
+    """Why no process can be forked for a call with these arguments; empty if one can."""
+    torch = sys.modules[PACKAGE]
+    # On macOS the system's libraries do not survive a fork.
+    if not hasattr(os, "fork") or sys.platform == "darwin":
+        return "on this platform a process with threads cannot be forked"
+    elsewhere = {x.device.type for x in args if is_tensor(x)} - {"cpu"}
+    if elsewhere:
+        return f"a forked process cannot use tensors on {' and '.join(sorted(elsewhere))}"
+    if torch.cuda.is_initialized():
+        return "a process that uses CUDA cannot be forked"
+    return ""
+
+
+def messages(work: Callable[..., object], seconds: float) -> Iterator[Message]:
+    """What ``work(send=)`` sends from a forked process; the last message says how it was lost, if it was."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        # Newer releases of Python warn of threads that the child does not have.
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        _leave(work, write)
+    os.close(write)
+    try:
+        yield from _received(read, time.monotonic() + seconds + _GRACE)
+    finally:
+        os.close(read)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        # The program may wait for all its children.
+        with suppress(ChildProcessError):
+            os.waitpid(child, 0)
+
+
+def _received(read: int, until: float) -> Iterator[Message]:
+    """The lines of a pipe until it is closed; a message if it is closed within one, or is not closed in time."""
+    text, ended = b"", False
+    while not ended:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([read], [], [], left)[0]:
+            yield {"lost": "did not end in time"}
+            return
+        found = os.read(read, 2**16)
+        ended = not found
+        *lines, text = (text + found).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if message == _END:
+                return
+            yield message
+    yield {"lost": "ended in the middle of a check"}
+
+
+# The last message of a process that was not lost.
+_END: Message = {"end": True}
+
+
+def _leave(work: Callable[..., object], write: int) -> None:
+    """Do the work in this process, which was forked, and end it without a trace."""
+    try:
+        IN_SNAPSHOT.append(True)
+        _silence()
+
+        def send(message: Message) -> None:
+            os.write(write, (json.dumps(message) + "\n").encode())
+
+        try:
+            work(send=send)
+        except Exception as raised:  # noqa: BLE001 - it is said in the report
+            send({"left_out": own_fault(raised)})
+        send(_END)
+    finally:
+        # Nothing that the program has registered for its end may run here.
+        os._exit(0)
+
+
+def own_fault(raised: Exception) -> str:
+    """What is said of an exception of this package."""
+    return f"autograd-conformance itself failed: {type(raised).__name__}: {raised}; please report it"
+
+
+def _silence() -> None:
+    """Throw away what this process prints, and let it end with the program and with no interrupt."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        with suppress(ValueError):
+            signal.signal(number, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    logging.disable(logging.CRITICAL)
+    # What is collected here is what is made here.
+    gc.freeze()
+    torch = sys.modules[PACKAGE]
+    # Those of the program's threads that compute are not here.
+    torch.set_num_threads(1)
+    torch.set_autocast_enabled("cpu", False)

@@ -1,0 +1,303 @@
+"""Checks the calls of a program's custom Functions where they are made: each check in a process that is forked there.
+
+Of each Function the first call is checked, each new kind of call, and calls whose number is a power of two, as far as
+the budget goes. What is found is a line of JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import inspect
+import itertools
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from . import applying, snapshot
+from .arguments import PACKAGE, is_tensor, key_of
+from .lines import Lines
+
+# Kinds of calls of one Function that are told apart; calls of others count as the last.
+_MOST_KINDS = 50
+# The part of the program's time in which the kinds of calls are looked at, after so many calls of a Function.
+_LOOKS, _FIRST = 0.005, 16
+# The least seconds for which it is worth to fork, and the most of one check. The first of a Function asks one test.
+_LEAST, _MOST = 0.25, 10.0
+# The stages of the checks of a kind of call, in double precision and, if the Function does not take that, in its own.
+_STAGES = {False: ("first numbers", "numbers", "conduct"), True: ("first narrow", "narrow", "conduct")}
+# So often a process of a Function may be lost.
+_LOST = 2
+# The kind of calls that are not told apart any more.
+_OTHERS = "others"
+# The module that checks a call.
+_SUITE = "autograd_conformance.suites.watched"
+
+
+def start(folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str]) -> None:
+    """Check calls, and write what is found into this folder.
+
+    ``share`` is the part of the program's time that checks may take, and ``limit`` the seconds that they may take for
+    one Function. ``only`` and ``skip`` are patterns of names.
+    """
+    _WATCHES.append(_Watch(folder, share, limit, only, skip))
+    applying.through(_WATCHES[0].made)
+
+
+# The watch of this process.
+_WATCHES: list[_Watch] = []
+
+
+class _Watch:
+    """The Functions of this process, and what their checks have cost."""
+
+    def __init__(self, folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str]) -> None:
+        self.share, self.limit, self._only, self._skip = share, limit, only, skip
+        self.lines = Lines(folder, end=self._end, forget=self._begin)
+        self._checking = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        # The Functions by class; those that are defined within a function are made anew again and again.
+        self.known: dict[Any, _Function | None] = {}
+        self.began, self.spent, self.looked = time.perf_counter(), 0.0, 0.0
+        self._checking = threading.Lock()
+
+    def _end(self) -> None:
+        for function in self._functions():
+            function.say(calls=next(function.counter) - 1, kinds=len(function.kinds), spent=function.spent)
+        if self._functions():
+            self.lines.write(elapsed=time.perf_counter() - self.began, spent=self.spent)
+
+    def _functions(self) -> list[_Function]:
+        """The Functions, each once: those that are made anew are one."""
+        return list(dict.fromkeys(filter(None, list(self.known.values()))))
+
+    def made(self, inner: Callable[..., Any], cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a call, and check it before if it is due."""
+        if snapshot.IN_SNAPSHOT:
+            return inner(cls, *args, **kwargs)
+        function = self.known[cls] if cls in self.known else self._added(cls)
+        if function is not None:
+            function.calls = next(function.counter)
+            if function.is_looked_at():
+                self._look(function, cls, args, kwargs)
+        return inner(cls, *args, **kwargs)
+
+    def _added(self, cls: Any) -> _Function | None:
+        key = f"{cls.__module__}:{cls.__qualname__}" if "<locals>" in cls.__qualname__ else cls
+        with self.lines.lock:
+            if key not in self.known:
+                self.known[key] = self._function(cls)
+        return self.known[key]
+
+    def _function(self, cls: Any) -> _Function | None:
+        name, called, backward = applying.operator(cls)
+        if not name and str(cls.__module__).partition(".")[0] in (PACKAGE, _SUITE.partition(".")[0]):
+            return None
+        found = _Function(self, name or f"{cls.__module__}:{cls.__qualname__}", called, _place(backward or cls))
+        names = (found.name, found.name.rpartition(":")[2])
+        if self._only and not _matches(names, self._only):
+            return None
+        if _matches(names, self._skip):
+            return None
+        found.say(where=found.where)
+        return found
+
+    def _look(self, function: _Function, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Check a call if it is due; what goes wrong in that is no matter of the program."""
+        start = time.perf_counter()
+        try:
+            call = function.bound(cls, args, kwargs)
+            work = function.due(call) if call is not None and _is_recorded(call) else None
+        except Exception:  # noqa: BLE001 - arguments may be anything
+            work = None
+        self.looked += time.perf_counter() - start
+        if work is not None and self._checking.acquire(blocking=False):
+            try:
+                work()
+            except Exception as raised:  # noqa: BLE001 - the program must not notice it
+                function.leave_out(snapshot.own_fault(raised))
+            finally:
+                self._checking.release()
+
+    @property
+    def left(self) -> float:
+        """The seconds that checks may take now."""
+        return self.share * (time.perf_counter() - self.began) - self.spent
+
+
+class _Kind:
+    """A kind of call, with the tests that were asked about it."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.calls, self.is_narrow = number, 0, False
+        self.stages = list(_STAGES[False])
+        self.done: list[str] = []
+
+    def note(self, message: Mapping[str, Any]) -> None:
+        """What a process has sent is known now."""
+        if "test" in message:
+            self.done.append(message["test"])
+        elif "narrow" in message:
+            self.is_narrow, self.stages = True, list(_STAGES[True])
+        elif "finished" in message:
+            self.stages.pop(0)
+            self.done = []
+        elif "facts" not in message:
+            self.stages.clear()
+
+    @property
+    def begins(self) -> bool:
+        """Whether it is at a stage that is the first."""
+        return bool(self.stages) and self.stages[0] in (_STAGES[False][0], _STAGES[True][0])
+
+    def again(self) -> None:
+        """Ask about other values of this kind."""
+        self.stages, self.done = [_STAGES[self.is_narrow][1]], []
+
+
+class _Function:
+    """A Function of the program, or an operator, which is ``called`` itself."""
+
+    def __init__(self, watch: _Watch, name: str, called: Any, where: str) -> None:
+        self._watch, self.name, self._called, self.where = watch, name, called, where
+        # Threads count together.
+        self.counter, self.calls = itertools.count(1), 0
+        self.spent, self.checks, self._lost = 0.0, 0, 0
+        self.kinds: dict[Any, _Kind] = {}
+        self._out = False
+
+    def say(self, **what: Any) -> None:
+        """Write a line about it."""
+        self._watch.lines.write(function=self.name, **what)
+
+    def is_looked_at(self) -> bool:
+        """Whether it is worth looking whether this call is due."""
+        if self._out:
+            return False
+        watch = self._watch
+        return self.calls <= _FIRST or watch.looked < _LOOKS * (time.perf_counter() - watch.began)
+
+    def bound(self, cls: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]] | None:
+        """What a check calls, and with which arguments, all by position; None for what is no call of its own."""
+        if self._called is not None:
+            named = args[-1].keyword_only_args
+            return (functools.partial(self._called, **named) if named else self._called), args[:-1]
+        if not kwargs:
+            return cls, args
+        parameters = inspect.signature(cls.forward)
+        found = parameters.bind(*args, **kwargs)
+        found.apply_defaults()
+        return None if found.kwargs else (cls, found.args)
+
+    def due(self, call: tuple[Any, tuple[Any, ...]]) -> Callable[[], None] | None:
+        """What checks this call, if that is due."""
+        key: Any = tuple(map(_key, call[1]))
+        if len(self.kinds) >= _MOST_KINDS and key not in self.kinds:
+            key = _OTHERS
+        kind = self.kinds.setdefault(key, _Kind(len(self.kinds)))
+        kind.calls += 1
+        if not kind.stages and kind.calls & (kind.calls - 1) == 0:
+            kind.again()
+        if not kind.stages or (self._left < _LEAST and self.checks):
+            return None
+        return functools.partial(self._check, kind, call)
+
+    @property
+    def _left(self) -> float:
+        """The seconds that its checks may take now."""
+        return min(self._watch.left, self._watch.limit - self.spent)
+
+    def _check(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]]) -> None:
+        """Go through the stages of a kind of call, as long as there is time."""
+        why = snapshot.impossible(call[1])
+        if why:
+            self.leave_out(why)
+            return
+        self.checks += 1
+        stage = ""
+        while kind.stages and kind.stages[0] != stage and not self._out:
+            stage = kind.stages[0]
+            self._ask(kind, call, min(max(self._left, 0.0), _MOST))
+            self._out = self._lost >= _LOST
+            # Another first stage is begun whatever the time is.
+            if self._left < _LEAST and not kind.begins:
+                return
+
+    def _ask(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]], seconds: float) -> None:
+        """Ask about a call in a process of its own."""
+        start = time.perf_counter()
+        try:
+            about = {"kind": kind.number, "call": self.calls, "stage": kind.stages[0]}
+            check = functools.partial(
+                _suite().check, *call, name=self.name.rpartition(":")[2], where=self.where, done=kind.done,
+                stage=kind.stages[0], seconds=seconds,
+            )  # fmt: skip
+            for message in snapshot.messages(check, seconds):
+                kind.note(message)
+                self._lost += "lost" in message
+                self.say(**about, **message)
+        finally:
+            taken = time.perf_counter() - start
+            self.spent += taken
+            self._watch.spent += taken
+
+    def leave_out(self, why: str) -> None:
+        """Check no call of it any more."""
+        self._out = True
+        self.say(left_out=why)
+
+
+def _suite() -> Any:
+    """What checks a call: imported in the program, once for all processes that are forked from it."""
+    if _SUITE not in sys.modules:
+        collects = gc.isenabled()
+        # A collection would look at all objects of the program.
+        gc.disable()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                importlib.import_module(_SUITE).prepare()
+        finally:
+            (gc.enable if collects else gc.disable)()
+    return sys.modules[_SUITE]
+
+
+def _key(value: Any) -> Any:
+    """What tells kinds of arguments apart: of a number that may be any, no more than whether it is 0 or below."""
+    return (float, value > 0, value == 0) if type(value) is float else key_of(value)
+
+
+def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+def _place(thing: Any) -> str:
+    """The file and line of a Function class, or of an operator's backward."""
+    try:
+        return f"{inspect.getsourcefile(thing)}:{inspect.getsourcelines(thing)[1]}"
+    except (TypeError, OSError):
+        return str(getattr(thing, "__module__", ""))
+
+
+def _is_recorded(call: tuple[Any, tuple[Any, ...]]) -> bool:
+    """Whether autograd records the call as a call of ordinary tensors: there is nothing to check in others."""
+    torch = sys.modules[PACKAGE]
+    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled() or not any(map(_requires_grad, call[1])):
+        return False
+    native = torch._C
+    return not (
+        native._functorch.peek_interpreter_stack() is not None
+        or native._len_torch_dispatch_stack()
+        or native._get_tracing_state() is not None
+    )
+
+
+def _requires_grad(value: Any) -> bool:
+    return is_tensor(value) and value.requires_grad

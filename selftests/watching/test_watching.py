@@ -1,0 +1,309 @@
+"""``watch`` as its users call it: the faults of a program's Functions are named, and the program does not notice it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from autograd_conformance.selftests.conftest import OUTSIDE
+from autograd_conformance.selftests.support.warm import started
+from autograd_conformance.selftests.watching import planted
+
+if not hasattr(os, "fork") or sys.platform == "darwin":
+    pytest.skip("on this platform no process can be forked", allow_module_level=True)
+
+HEAD = """
+import os, sys, threading, time
+import torch
+from torch.autograd import Function
+
+def made(name, forward=None, backward=None, **methods):
+    found = {"forward": forward or square, "backward": backward or gradient, **methods}
+    return type(name, (Function,), {**{n: staticmethod(f) for n, f in found.items()}, "__module__": __name__,
+                                    "__qualname__": name})
+
+def square(ctx, x, *others):
+    ctx.save_for_backward(x)
+    ctx.others = len(others)
+    return x * x
+
+def gradient(ctx, g):
+    return (2 * g * ctx.saved_tensors[0], *[None] * ctx.others)
+
+x = torch.ones(3, requires_grad=True)
+"""
+
+
+def watched(folder: Path, program: str, *words: str, command: tuple[str, ...] = ("program.py",), **more):
+    """What the command prints of a program, its exit status, and its report as the Functions by name."""
+    folder.joinpath("program.py").write_text(program)
+    done = started("watch", *words, "--report", "r.json", "--", *command, folder=folder, **more)
+    document = json.loads((folder / "r.json").read_text())
+    return done, {each["name"].rpartition(":")[2]: each for each in document["functions"]}, document
+
+
+def rows_of(text: str) -> dict[str, str]:
+    """The rows of the table at the end, by the Function's name."""
+    found = (line.split(None, 1) for line in text.splitlines() if line.startswith("  __main__:"))
+    return {name.rpartition(":")[2]: row for name, row in found}
+
+
+@pytest.fixture(scope="module")
+def of_planted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    shutil.copy(planted.__file__, folder / "planted.py")
+    done = started("watch", "--budget", "100", "--report", "r.json", "--", "planted.py", "2", folder=folder)
+    plain = subprocess.run(
+        [sys.executable, "planted.py", "2"], cwd=folder, env=OUTSIDE, capture_output=True, text=True, check=True
+    )
+    document = json.loads((folder / "r.json").read_text())
+    return done, plain, {each["name"].rpartition(":")[2]: each for each in document["functions"]}
+
+
+@pytest.mark.parametrize("name", planted.FUNCTIONS)
+def test_each_planted_fault_is_named_and_its_right_twin_accepted(of_planted, name):
+    expected = planted.FUNCTIONS[name][-1]
+    found = of_planted[-1][name]["findings"]
+    assert [each["property"] for each in found if each["level"] == "error"] == [expected] * bool(expected)
+    assert of_planted[-1][name]["status"] == int(bool(expected))
+
+
+def test_the_program_computes_and_prints_what_it_does_without(of_planted):
+    done, plain, _ = of_planted
+    assert done.stdout == plain.stdout
+    assert "the end" in plain.stdout
+    assert done.returncode == 1
+
+
+PROGRAM = f"""{HEAD}
+from torch.utils.checkpoint import checkpoint
+
+Threaded, Inner, Checkpointed, Unrecorded, InPlace = map(made, ("Threaded", "Inner", "Checkpointed", "Unrecorded", "F"))
+
+def work():
+    own = torch.ones(3, requires_grad=True)
+    for _ in range(20):
+        Threaded.apply(own).sum().backward()
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+
+def calling(ctx, g):
+    with torch.enable_grad():
+        y = ctx.saved_tensors[0].detach().requires_grad_()
+        return g * torch.autograd.grad(Inner.apply(y).sum(), y)[0]
+
+made("Outer", backward=calling).apply(x).sum().backward()
+checkpoint(lambda y: Checkpointed.apply(y), x, use_reentrant=True).sum().backward()
+with torch.no_grad():
+    Unrecorded.apply(x)
+with torch.inference_mode():
+    Unrecorded.apply(x)
+Unrecorded.apply(x.detach())
+Mapped = made("Mapped", lambda x: x * x, gradient, generate_vmap_rule=True,
+              setup_context=lambda ctx, inputs, output: (ctx.save_for_backward(*inputs), setattr(ctx, "others", 0))[0])
+Mapped.generate_vmap_rule = True
+torch.func.vmap(Mapped.apply)(torch.ones(3, 2, requires_grad=True)).sum().backward()
+torch.func.grad(lambda y: Mapped.apply(y).sum())(torch.ones(3))
+for n in range(50):
+    made("main.<locals>.Again").apply(x).sum().backward()
+
+class NoCopy:
+    def __deepcopy__(self, memo):
+        raise TypeError("no copy")
+    __reduce__ = __deepcopy__
+
+made("Objects").apply(x, NoCopy(), threading.Lock(), lambda: 3).sum().backward()
+
+def narrow(ctx, x):
+    assert x.dtype == torch.float32
+    return square(ctx, x)
+
+made("Narrow", narrow).apply(x).sum().backward()
+made("NarrowAndWrong", narrow, lambda ctx, g: 3 * g * ctx.saved_tensors[0]).apply(x).sum().backward()
+
+def doubled(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+made("InPlace", doubled, lambda ctx, g: 2 * g).apply(x * 1).sum().backward()
+
+def dropped(ctx, x):
+    mask = (torch.rand_like(x) > 0.5).to(x.dtype)
+    ctx.save_for_backward(mask)
+    return x * mask
+
+made("Drops", dropped, lambda ctx, g: g * ctx.saved_tensors[0]).apply(x).sum().backward()
+relu = made("Relu", lambda ctx, x: (ctx.save_for_backward(x), x.clamp(min=0))[1],
+            lambda ctx, g: g * (ctx.saved_tensors[0] > 0))
+relu.apply(torch.tensor([0.0, 2.0, 0.0, 1.0], requires_grad=True)).sum().backward()
+
+@torch.library.custom_op("watched::tripled", mutates_args=())
+def tripled(x: torch.Tensor, k: float) -> torch.Tensor:
+    return x * k
+
+tripled.register_autograd(lambda ctx, g: (2 * g, None), setup_context=lambda ctx, inputs, output: None)
+tripled(x, 3.0).sum().backward()
+torch.compile(lambda y: Inner.apply(y) * 2, backend="eager")(x).sum().backward()
+print("the end")
+sys.exit(5)
+"""
+
+
+@pytest.fixture(scope="module")
+def of_program(tmp_path_factory):
+    return watched(tmp_path_factory.mktemp("program"), PROGRAM, "--budget", "100", torch=True)
+
+
+def test_whatever_a_program_does_its_calls_are_checked(of_program):
+    done, functions, _ = of_program
+    assert done.stdout == "the end\n"
+    assert done.returncode == 5
+    wrong = {name for name, each in functions.items() if each["status"] == 1}
+    assert wrong == {"NarrowAndWrong", "tripled"}, done.stderr
+    right = {"Threaded", "Inner", "Outer", "Checkpointed", "Objects", "Narrow", "InPlace", "Drops", "Relu"}
+    assert {name for name, each in functions.items() if each["status"] == 0} >= right, done.stderr
+    assert "program.py ended with exit status 5" in done.stderr
+
+
+def test_a_call_that_autograd_does_not_record_is_left_out(of_program):
+    done, functions, _ = of_program
+    for name in ("Unrecorded", "Mapped"):
+        assert name not in functions
+        assert f"__main__:{name} is not checked: no call was an ordinary one" in done.stderr
+
+
+def test_calls_are_counted_across_threads_and_classes(of_program):
+    rows = rows_of(of_program[0].stderr)
+    assert rows["Threaded"].startswith("holds         80 calls, ")
+    assert rows["main.<locals>.Again"].startswith("holds         50 calls, ")
+
+
+LOST = f"""{HEAD}
+HERE = os.getpid()
+
+def dying(ctx, x):
+    if os.getpid() != HERE:
+        os._exit(3)
+    return square(ctx, x)
+
+def hanging(ctx, x):
+    if os.getpid() != HERE:
+        time.sleep(1000)
+    return square(ctx, x)
+
+for _ in range(3):
+    made("Dies", dying).apply(x)
+    made("Right").apply(x)
+made("Hangs", hanging).apply(x)
+print("the end", x.sum().item())
+"""
+
+
+def test_a_process_that_dies_or_hangs_is_lost_and_the_program_goes_on(tmp_path):
+    done, functions, document = watched(tmp_path, LOST, torch=True)
+    assert done.stdout == "the end 3.0\n"
+    assert done.returncode == 0, done.stderr
+    assert functions.keys() == {"Right"}
+    reasons = {each["target"].rpartition(":")[2]: each["message"] for each in document["problems"]}
+    assert reasons == {"Dies": "ended in the middle of a check", "Hangs": "did not end in time"}
+
+
+def test_an_interrupt_ends_the_program_and_what_was_found_is_said(tmp_path):
+    program = f"""{HEAD}
+made("Wrong", backward=lambda ctx, g: g * ctx.saved_tensors[0]).apply(x)
+open("began", "w").close()
+time.sleep(1000)
+"""
+    tmp_path.joinpath("program.py").write_text(program)
+    words = [sys.executable, "-m", "autograd_conformance", "watch", "--", "program.py"]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, env=OUTSIDE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not (tmp_path / "began").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 130, err
+    assert "WRONG: VJP-FD" in err
+
+
+WORKERS = f"""{HEAD}
+import multiprocessing
+
+Right = made("Right")
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, n):
+        Right.apply(x).sum().backward()
+        return n
+
+if __name__ == "__main__":
+    found = []
+    for how in ("fork", "spawn"):
+        loader = torch.utils.data.DataLoader(Data(), num_workers=2, multiprocessing_context=how)
+        found += [int(n) for n in loader]
+    print(found)
+"""
+
+
+def test_worker_processes_are_watched(tmp_path):
+    done, functions, _ = watched(tmp_path, WORKERS)
+    assert done.stdout == "[0, 1, 2, 3, 0, 1, 2, 3]\n", done.stderr
+    assert sum(each["status"] == 0 for each in functions.values()) == len(functions) > 0, done.stderr
+
+
+def test_patterns_choose_what_is_watched(tmp_path):
+    program = f"{HEAD}\nfor name in ('One', 'Two', 'Other'):\n    made(name).apply(x)\n"
+    _, functions, _ = watched(tmp_path, program, "--only", "[OT]*", "--skip", "__main__:Oth*", torch=True)
+    assert functions.keys() == {"One", "Two"}
+
+
+def test_a_fault_of_some_calls_alone_says_of_how_many(tmp_path):
+    of_long = "lambda ctx, g: (2 if len(g) < 5 else 3) * g * ctx.saved_tensors[0]"
+    program = f"""{HEAD}
+Long = made("Long", backward={of_long})
+for n in range(1, 7):
+    Long.apply(torch.ones(n, requires_grad=True))
+"""
+    done, _, _ = watched(tmp_path, program, "--budget", "100", torch=True)
+    assert "__main__:Long" in done.stderr
+    assert "VJP-FD fails in 2 of 6 calls" in done.stderr, done.stderr
+
+
+MISTAKES = {
+    "give the command whose calls to check, as in: autograd-conformance watch -- train.py": (),
+    "--report must be a file that ends in .json or .sarif, got r.txt": ("--report", "r.txt", "--", "program.py"),
+    "twice is not a finite number of at least 0": ("--budget", "twice", "--", "program.py"),
+    "-1 is not a finite number of at least 0": ("--limit", "-1", "--", "program.py"),
+    "nothing-there cannot be started: No such file or directory": ("--", "nothing-there"),
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_are_named(tmp_path, message):
+    done = started("watch", *MISTAKES[message], folder=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_program_without_functions_is_not_verified(tmp_path):
+    done, functions, _ = watched(tmp_path, "print('nothing')")
+    assert done.returncode == 2
+    assert not functions
+    assert "no custom Function was called" in done.stderr

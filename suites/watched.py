@@ -1,0 +1,127 @@
+"""The properties of a call that a program makes, checked in a process that was forked where it is made."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.declaration.served import serving
+from autograd_conformance.harness.check.report import places
+from autograd_conformance.harness.outcomes import AlwaysWrong, UsageProblem
+from autograd_conformance.harness.testing.profiles import Profile
+from autograd_conformance.harness.watching.given import Unwatched, changed_in_place, declared, precision_of
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.suites.declared import Checked, claims
+
+# What the derivative is compared in, for each dtype of a call.
+_WIDE = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
+
+# The tests that ask for nothing but this call: about its numbers, which are compared in double precision, and about
+# what else it does, which is asked in the dtype of the call. What says most comes first.
+NUMBERS = (
+    "VJP-FD", "VJP-REF", "VJP-MASK", "VJP-SUBSET", "VJP-COTANGENT-LAYOUT", "VJP-UNUSED", "VJP-UNUSED/severed",
+    "VJP-NONDIFF", "VJP-LINEAR", "JVP-REF", "JVP-ADJOINT",
+)  # fmt: skip
+CONDUCT = (
+    "FWD-DTYPE", "VJP-FIT", "VJP-NONE", "VJP-NEEDS", "FWD-PURE", "VJP-PURE", "VJP-PURE/owned", "VJP-PURE/leaves",
+    "VJP-REPEAT", "VJP-ACCUMULATE", "VJP-INPLACE-SAFE", "FWD-MASK", "FWD-GRADFLAG", "MEM-WRITTEN", "MEM-FREE",
+    "ENV-RANDOM", "ENV-SETTINGS", "ENV-SETTINGS/seeds", "ENV-SAVED-HOOKS",
+)  # fmt: skip
+# The tests of a stage of a check, which has a process of its own, and how many examples a test of ordinary cost gets:
+# there is little to draw for a call whose arguments are given. In double precision, as everything that objects hold, is
+# what has ``numbers`` in its name; the ``narrow`` ones replace these for a Function that does not take that.
+STAGES = {
+    "first numbers": (("VJP-FD",), 1),
+    "numbers": (NUMBERS, 3),
+    "first narrow": (("VJP-FD",), 1),
+    "narrow": (NUMBERS, 3),
+    "conduct": (CONDUCT, 3),
+}
+
+Send = Callable[[dict[str, Any]], None]
+
+
+def prepare() -> None:
+    """Load what every check needs: in the program, so that no process has to do it again."""
+    serving("torch")
+    claims()
+
+
+class _Narrow(Exception):
+    """Why a Function takes no double precision."""
+
+
+def check(
+    function: Any, args: Sequence[Any], *, name: str, where: str, stage: str, done: Collection[str], seconds: float,
+    send: Send,
+) -> None:  # fmt: skip
+    """Ask the tests of a stage that are not done yet about a call, until the time is up: one at least.
+
+    Sends the facts about the Function and a result for each test, or why the call cannot be checked.
+    """
+    until = time.monotonic() + seconds
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            implementation = serving("torch")
+            checked = _checked(function, args, implementation, name=name, where=where, stage=stage)
+        except AlwaysWrong as wrong:
+            send({"wrong": str(wrong)})
+            return
+        except _Narrow as problem:
+            send({"narrow": str(problem)})
+            return
+        except (UsageProblem, Unwatched) as problem:
+            send({"left_out": str(problem)})
+            return
+        send({"facts": asdict(checked.function.facts), "code": places.lines_of(function, where)})
+        for test_id in STAGES[stage][0]:
+            if test_id not in done:
+                send({"test": test_id, "lines": _lines(checked, test_id)})
+                if time.monotonic() > until:
+                    return
+        send({"finished": stage})
+
+
+def _lines(checked: Checked, test_id: str) -> list[dict[str, Any]]:
+    tests = [(claim, test) for claim, test in claims().values() if claim.test == test_id]
+    found = [checked.line(claim, test, subject) for claim, test in tests for subject in checked.subjects(claim)]
+    return [line for line in found if line is not None]
+
+
+def _checked(
+    function: Any, args: Sequence[Any], implementation: Implementation, *, name: str, where: str, stage: str
+) -> Checked:
+    """The checks of a call, in the dtype of the stage, or in its own if it does not take that one."""
+    own = precision_of(args, implementation)
+    if "numbers" not in stage:
+        return _in_dtype(function, args, implementation, own, name=name, where=where, stage=stage)
+    given = [x if implementation.is_tensor(x) else implementation.widened(x) for x in args]
+    try:
+        dtype = _WIDE.get(own, own)
+        return _in_dtype(function, given, implementation, dtype, name=name, where=where, stage=stage)
+    except UsageProblem as problem:
+        if isinstance(problem, AlwaysWrong) or own not in _WIDE:
+            raise
+        raise _Narrow(str(problem)) from problem
+
+
+def _in_dtype(
+    function: Any, args: Sequence[Any], implementation: Implementation, dtype: str, *, name: str, where: str,
+    stage: str,
+) -> Checked:  # fmt: skip
+    def checked(declaration: Declaration) -> Checked:
+        found = Checked(declaration, profile=Profile("watch", STAGES[stage][1], True, False, ""), seed=0)
+        found.selection  # noqa: B018 - it raises where the call cannot be made
+        return found
+
+    # What a declaration would say of a Function that is only called is seen, and no fault: here what it changes.
+    seen: dict[str, Any] = {"dtypes": (dtype,), "inplace": changed_in_place(function, args, implementation)}
+    found = checked(declared(function, args, implementation, name=name, where=where, **seen))
+    if not found.function.facts.draws:
+        return found
+    return checked(declared(function, args, implementation, name=name, where=where, stochastic=True, **seen))
