@@ -335,10 +335,6 @@ class Implementation(ABC):
         """Whether a value inside a Function is a tensor of the implementation."""
         raise NotImplementedError
 
-    def widened(self, value: Any) -> Any:
-        """The value, with every number that it holds in double precision; what holds it elsewhere may change."""
-        raise NotImplementedError
-
     def operators_of(self, package: str) -> Mapping[str, tuple[Any, Callable[..., Any]]]:
         """The custom operators with a backward that a package defines: by name what is called, and its function."""
         return {}

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from autograd_conformance.harness.check.declaration.declaration import Declaration
 from autograd_conformance.harness.check.declaration.served import serving
@@ -15,6 +15,7 @@ from autograd_conformance.harness.outcomes import AlwaysWrong, UsageProblem
 from autograd_conformance.harness.testing.profiles import Profile
 from autograd_conformance.harness.watching.given import Unwatched, changed_in_place, declared, precision_of
 from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.torch.widening import widened
 from autograd_conformance.suites.declared import Checked, claims
 
 # What the derivative is compared in, for each dtype of a call.
@@ -31,16 +32,27 @@ CONDUCT = (
     "VJP-REPEAT", "VJP-ACCUMULATE", "VJP-INPLACE-SAFE", "FWD-MASK", "FWD-GRADFLAG", "MEM-WRITTEN", "MEM-FREE",
     "ENV-RANDOM", "ENV-SETTINGS", "ENV-SETTINGS/seeds", "ENV-SAVED-HOOKS",
 )  # fmt: skip
-# The tests of a stage of a check, which has a process of its own, and how many examples a test of ordinary cost gets:
-# there is little to draw for a call whose arguments are given. In double precision, as everything that objects hold, is
-# what has ``numbers`` in its name; the ``narrow`` ones replace these for a Function that does not take that.
+
+
+class Stage(NamedTuple):
+    """The tests of a stage of a check, which has a process of its own, and the share of the examples that they get."""
+
+    tests: tuple[str, ...]
+    share: float = 1.0
+    # Whether it is in double precision, as everything that objects hold.
+    wide: bool = False
+
+
+# The ``narrow`` ones replace others for a Function that does not take double precision.
 STAGES = {
-    "first numbers": (("VJP-FD",), 1),
-    "numbers": (NUMBERS, 3),
-    "first narrow": (("VJP-FD",), 1),
-    "narrow": (NUMBERS, 3),
-    "conduct": (CONDUCT, 3),
+    "first numbers": Stage(("VJP-FD",), 0.2, wide=True),
+    "numbers": Stage(NUMBERS, wide=True),
+    "first narrow": Stage(("VJP-FD",), 0.2),
+    "narrow": Stage(NUMBERS),
+    "conduct": Stage(CONDUCT),
 }
+# There is little to draw for a call whose arguments are given.
+_PROFILE = Profile("watch", 3, True, False, "the calls of a program")
 
 Send = Callable[[dict[str, Any]], None]
 
@@ -79,7 +91,7 @@ def check(
             send({"left_out": str(problem)})
             return
         send({"facts": asdict(checked.function.facts), "code": places.lines_of(function, where)})
-        for test_id in STAGES[stage][0]:
+        for test_id in STAGES[stage].tests:
             if test_id not in done:
                 send({"test": test_id, "lines": _lines(checked, test_id)})
                 if time.monotonic() > until:
@@ -98,9 +110,9 @@ def _checked(
 ) -> Checked:
     """The checks of a call, in the dtype of the stage, or in its own if it does not take that one."""
     own = precision_of(args, implementation)
-    if "numbers" not in stage:
+    if not STAGES[stage].wide:
         return _in_dtype(function, args, implementation, own, name=name, where=where, stage=stage)
-    given = [x if implementation.is_tensor(x) else implementation.widened(x) for x in args]
+    given = [x if implementation.is_tensor(x) else widened(x) for x in args]
     try:
         dtype = _WIDE.get(own, own)
         return _in_dtype(function, given, implementation, dtype, name=name, where=where, stage=stage)
@@ -115,12 +127,13 @@ def _in_dtype(
     stage: str,
 ) -> Checked:  # fmt: skip
     def checked(declaration: Declaration) -> Checked:
-        found = Checked(declaration, profile=Profile("watch", STAGES[stage][1], True, False, ""), seed=0)
+        found = Checked(declaration, profile=_PROFILE, seed=0)
         found.selection  # noqa: B018 - it raises where the call cannot be made
         return found
 
     # What a declaration would say of a Function that is only called is seen, and no fault: here what it changes.
-    seen: dict[str, Any] = {"dtypes": (dtype,), "inplace": changed_in_place(function, args, implementation)}
+    inplace = changed_in_place(function, args, implementation)
+    seen: dict[str, Any] = {"dtypes": (dtype,), "inplace": inplace, "examples": STAGES[stage].share}
     found = checked(declared(function, args, implementation, name=name, where=where, **seen))
     if not found.function.facts.draws:
         return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
+import importlib
 import json
 import logging
 import os
@@ -24,6 +26,16 @@ Message = dict[str, Any]
 _PR_SET_PDEATHSIG = 1
 # What a process may take beyond its time, in seconds: to end a test that has begun.
 _GRACE = 5.0
+
+# The bytes that such a process may take beside those of the program, and what is said where it needs more.
+_MEMORY = 4 << 30
+_OUT_OF_MEMORY = ("can't allocate memory", "MemoryError")
+
+# The collectives of torch.distributed, and what the names of others begin with.
+_COLLECTIVES = ("barrier", "monitored_barrier", "send", "recv", "isend", "irecv", "batch_isend_irecv")
+_KINDS = ("all_", "reduce", "gather", "scatter", "broadcast")
+# What this process did that it must not.
+_FORBIDDEN: list[str] = []
 
 # Whether this process is such a snapshot.
 IN_SNAPSHOT: list[bool] = []
@@ -94,16 +106,52 @@ def _leave(work: Callable[..., object], write: int) -> None:
         _silence()
 
         def send(message: Message) -> None:
-            os.write(write, (json.dumps(message) + "\n").encode())
+            text = json.dumps(message)
+            if _FORBIDDEN or any(words in text for words in _OUT_OF_MEMORY):
+                # What it raised for that is no fault.
+                why = "".join(_FORBIDDEN[:1]) or f"a check needs more than {_MEMORY >> 30} GiB beside the program"
+                os.write(write, _line({"left_out": why}) + _line(_END))
+                os._exit(0)
+            os.write(write, _line(message))
 
         try:
             work(send=send)
         except Exception as raised:  # noqa: BLE001 - it is said in the report
             send({"left_out": own_fault(raised)})
-        send(_END)
+        os.write(write, _line(_END))
     finally:
         # Nothing that the program has registered for its end may run here.
         os._exit(0)
+
+
+def _line(message: Message) -> bytes:
+    return (json.dumps(message) + "\n").encode()
+
+
+def _limit_memory() -> None:
+    """Let this process take no more than so much memory beside what the program has."""
+    resource = importlib.import_module("resource")
+    with suppress(OSError, ValueError), open("/proc/self/statm", encoding="ascii") as sizes:
+        taken = int(sizes.read().split()[0]) * resource.getpagesize()
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (taken + _MEMORY, most))
+
+
+def _forbid_collectives() -> None:
+    """Let every collective raise: the other processes wait for those of the program."""
+    collectives = sys.modules.get(f"{PACKAGE}.distributed.distributed_c10d")
+    if collectives is None or not collectives.is_initialized():
+        return
+    package = sys.modules[f"{PACKAGE}.distributed"]
+    for name in collectives.__all__:
+        if name in _COLLECTIVES or name.startswith(_KINDS):
+            for module in (collectives, package):
+                setattr(module, name, functools.partial(_refuse, name))
+
+
+def _refuse(name: str, *_: Any, **__: Any) -> None:
+    _FORBIDDEN.append(f"it calls torch.distributed.{name}; check it with a declaration of in_processes")
+    raise RuntimeError(_FORBIDDEN[0])
 
 
 def own_fault(raised: Exception) -> str:
@@ -129,3 +177,5 @@ def _silence() -> None:
     # Those of the program's threads that compute are not here.
     torch.set_num_threads(1)
     torch.set_autocast_enabled("cpu", False)
+    _limit_memory()
+    _forbid_collectives()

@@ -129,7 +129,8 @@ class _Watch:
     @property
     def left(self) -> float:
         """The seconds that checks may take now."""
-        return self.share * (time.perf_counter() - self.began) - self.spent
+        own = time.perf_counter() - self.began - self.spent
+        return self.share * own - self.spent
 
 
 class _Kind:

@@ -78,7 +78,8 @@ class Summary:
         words = {HOLDS: "without a fault", FAILS: "wrong", UNDECIDED: "not verified"}
         parts = [f"{found.count(status)} {word}" for status, word in words.items() if status in found]
         program = self._program
-        share = f"{100 * program.spent / program.elapsed:.0f} %" if program.elapsed else "nothing"
+        own = program.elapsed - program.spent
+        share = f"{100 * program.spent / own:.0f} %" if own > 0 else "nothing"
         count = f"{len(found)} Function{'s' * (len(found) != 1)}"
         return f"{count}: {', '.join(parts)}; the checks took {program.spent:.1f} s, {share} of the program's time"
 

@@ -275,10 +275,6 @@ class TorchImplementation(adapting.RecordingImplementation):
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
 
-    def widened(self, value: Any) -> Any:
-        # Only what watches a program's calls needs it.
-        return importlib.import_module(f"{__name__}.widening").widened(value)[0]
-
     def leaf(self, x: Any, track: bool) -> Any:
         return x.detach().requires_grad_(track)
 

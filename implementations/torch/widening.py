@@ -14,18 +14,16 @@ _WIDE = dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.floa
 }
 
 
-def widened(value: Any) -> tuple[Any, bool]:
-    """The value with every number that it holds in double precision, and whether anything was turned.
+def widened(value: Any) -> Any:
+    """The value with every number that it holds in double precision.
 
     Tensors within objects, modules, lists, dictionaries and closures are replaced there.
     """
-    found = _Widening()
-    return found.of(value, _DEEPEST), found.turned
+    return _Widening().of(value, _DEEPEST)
 
 
 class _Widening:
     def __init__(self) -> None:
-        self.turned = False
         # By identity; the objects are kept, so that no number is used twice.
         self._seen: dict[int, tuple[Any, Any]] = {}
 
@@ -63,7 +61,6 @@ class _Widening:
         wide = _WIDE.get(tensor.dtype)
         if wide is None:
             return tensor
-        self.turned = True
         if tensor.is_leaf:
             # Whoever else holds it has the same one.
             tensor.data = tensor.data.to(wide)

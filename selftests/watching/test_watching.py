@@ -307,3 +307,47 @@ def test_a_program_without_functions_is_not_verified(tmp_path):
     assert done.returncode == 2
     assert not functions
     assert "no custom Function was called" in done.stderr
+
+
+COLLECTIVE = f"""{HEAD}
+import torch.distributed as dist
+dist.init_process_group("gloo", init_method="file://" + os.path.abspath("store"), rank=0, world_size=1)
+
+def reduced(ctx, g):
+    g = g.clone()
+    dist.all_reduce(g)
+    return 2 * g * ctx.saved_tensors[0]
+
+made("Reduces", backward=reduced).apply(x).sum().backward()
+made("Right").apply(x).sum().backward()
+dist.destroy_process_group()
+print("the end", x.grad.tolist())
+"""
+
+
+def test_a_function_that_calls_a_collective_is_left_out(tmp_path):
+    done, functions, document = watched(tmp_path, COLLECTIVE, torch=True)
+    assert done.stdout == "the end [4.0, 4.0, 4.0]\n", done.stderr
+    assert functions["Right"]["status"] == 0
+    assert [each["target"] for each in document["problems"]] == ["__main__:Reduces"]
+    assert "it calls torch.distributed.all_reduce; check it with" in done.stderr
+
+
+HUNGRY = f"""{HEAD}
+HERE = os.getpid()
+
+def hungry(ctx, x):
+    if os.getpid() != HERE:
+        ctx.memory = torch.ones(1 << 31)
+    return square(ctx, x)
+
+made("Hungry", hungry).apply(x).sum().backward()
+made("Right").apply(x).sum().backward()
+"""
+
+
+def test_a_check_that_needs_too_much_memory_accuses_nobody(tmp_path):
+    done, functions, document = watched(tmp_path, HUNGRY, torch=True)
+    assert functions.keys() == {"Right"}, done.stderr
+    assert [each["message"] for each in document["problems"]] == ["a check needs more than 4 GiB beside the program"]
+    assert done.returncode == 0
