@@ -70,7 +70,8 @@ def main() -> None:
     for what, (seconds, share) in ratios.items():
         watched, plain = [], []
         for _ in range(_ROUNDS):
-            with instrumented("watching", share=share, limit=30.0, only=(), skip=()) as (environment, _folder):
+            options = {"share": share, "limit": 30.0, "only": (), "skip": (), "means": {}}
+            with instrumented("watching", **options) as (environment, _folder):
                 watched.append(seconds(environment))
             plain.append(seconds(None))
         one, other = statistics.median(watched), statistics.median(plain)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from autograd_conformance.harness.check.bench import Bench
 from autograd_conformance.harness.check.declaration.declaration import Declaration
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.report import places
-from autograd_conformance.harness.outcomes import AlwaysWrong, UsageProblem
+from autograd_conformance.harness.outcomes import AlwaysWrong, Kind, UsageProblem
 from autograd_conformance.harness.testing.profiles import Profile
 from autograd_conformance.harness.watching.given import Unwatched, changed_in_place, declared, precision_of
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch.widening import widened
+from autograd_conformance.strategies.calls import parse
 from autograd_conformance.suites.declared import Checked, claims
 
 # What the derivative is compared in, for each dtype of a call.
@@ -69,18 +71,19 @@ class _Narrow(Exception):
 
 def check(
     function: Any, args: Sequence[Any], *, name: str, where: str, stage: str, done: Collection[str], seconds: float,
-    send: Send,
+    means: Mapping[str, Any], send: Send,
 ) -> None:  # fmt: skip
     """Ask the tests of a stage that are not done yet about a call, until the time is up: one at least.
 
-    Sends the facts about the Function and a result for each test, or why the call cannot be checked.
+    ``means`` are options of a declaration that say what is meant. Sends the facts about the Function and a result for
+    each test, or why the call cannot be checked.
     """
     until = time.monotonic() + seconds
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             implementation = serving("torch")
-            checked = _checked(function, args, implementation, name=name, where=where, stage=stage)
+            checked = _checked(function, args, implementation, stage, {"name": name, "where": where, **means})
         except AlwaysWrong as wrong:
             send({"wrong": str(wrong)})
             return
@@ -93,7 +96,8 @@ def check(
         send({"facts": asdict(checked.function.facts), "code": places.lines_of(function, where)})
         for test_id in STAGES[stage].tests:
             if test_id not in done:
-                send({"test": test_id, "lines": _lines(checked, test_id)})
+                lines = _lines(checked, test_id)
+                send({"test": test_id, "lines": lines, "arguments": _wrong_arguments(checked, test_id, lines)})
                 if time.monotonic() > until:
                     return
         send({"finished": stage})
@@ -105,17 +109,29 @@ def _lines(checked: Checked, test_id: str) -> list[dict[str, Any]]:
     return [line for line in found if line is not None]
 
 
+def _wrong_arguments(checked: Checked, test_id: str, lines: Sequence[dict[str, Any]]) -> dict[str, bool]:
+    """Whether the gradient of each argument is wrong in a call in which finite differences show a wrong number."""
+    failures = [line["failure"] for line in lines if line["outcome"] == "fail" and test_id == "VJP-FD"]
+    wrong = [failure for failure in failures if failure.get("kind") == Kind.WRONG and failure.get("call")]
+    if not wrong:
+        return {}
+    claim = next(claim for claim, _ in claims().values() if claim.test == test_id)
+    bench, call = Bench(next(checked.subjects(claim))), parse(wrong[0]["call"])
+    slots = [slot for slot, requires in enumerate(call.mask) if requires]
+    names = [argument.name for argument in checked.function.arguments]
+    return {names[slot]: not bench.derives_but_for(call, tuple(x for x in slots if x != slot)) for slot in slots}
+
+
 def _checked(
-    function: Any, args: Sequence[Any], implementation: Implementation, *, name: str, where: str, stage: str
+    function: Any, args: Sequence[Any], implementation: Implementation, stage: str, options: Mapping[str, Any]
 ) -> Checked:
     """The checks of a call, in the dtype of the stage, or in its own if it does not take that one."""
     own = precision_of(args, implementation)
     if not STAGES[stage].wide:
-        return _in_dtype(function, args, implementation, own, name=name, where=where, stage=stage)
+        return _in_dtype(function, args, implementation, own, stage, options)
     given = [x if implementation.is_tensor(x) else widened(x) for x in args]
     try:
-        dtype = _WIDE.get(own, own)
-        return _in_dtype(function, given, implementation, dtype, name=name, where=where, stage=stage)
+        return _in_dtype(function, given, implementation, _WIDE.get(own, own), stage, options)
     except UsageProblem as problem:
         if isinstance(problem, AlwaysWrong) or own not in _WIDE:
             raise
@@ -123,8 +139,8 @@ def _checked(
 
 
 def _in_dtype(
-    function: Any, args: Sequence[Any], implementation: Implementation, dtype: str, *, name: str, where: str,
-    stage: str,
+    function: Any, args: Sequence[Any], implementation: Implementation, dtype: str, stage: str,
+    options: Mapping[str, Any],
 ) -> Checked:  # fmt: skip
     def checked(declaration: Declaration) -> Checked:
         found = Checked(declaration, profile=_PROFILE, seed=0)
@@ -133,8 +149,8 @@ def _in_dtype(
 
     # What a declaration would say of a Function that is only called is seen, and no fault: here what it changes.
     inplace = changed_in_place(function, args, implementation)
-    seen: dict[str, Any] = {"dtypes": (dtype,), "inplace": inplace, "examples": STAGES[stage].share}
-    found = checked(declared(function, args, implementation, name=name, where=where, **seen))
+    seen = {**options, "dtypes": (dtype,), "inplace": inplace, "examples": STAGES[stage].share}
+    found = checked(declared(function, args, implementation, **seen))
     if not found.function.facts.draws:
         return found
-    return checked(declared(function, args, implementation, name=name, where=where, stochastic=True, **seen))
+    return checked(declared(function, args, implementation, **{**seen, "stochastic": True}))

@@ -14,6 +14,7 @@ from autograd_conformance.harness.commands.check import SCRIPTS
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.processes import instrumented
 from autograd_conformance.harness.processes.child import exit_status
+from autograd_conformance.harness.watching import intentions
 from autograd_conformance.harness.watching.collecting import collected
 from autograd_conformance.harness.watching.summing_up import Summary
 
@@ -49,8 +50,9 @@ def watch(
     if report is not None and report.suffix not in _REPORTS:
         raise Problem(f"--report must be a file that ends in {' or '.join(_REPORTS)}, got {report}")
     try:
-        with instrumented.instrumented("watching", share=budget, limit=limit, only=only, skip=skip) as (env, folder):
-            status = instrumented.run(command, env)
+        options = {"share": budget, "limit": limit, "only": only, "skip": skip, "means": intentions.read(Path.cwd())}
+        with instrumented.instrumented("watching", **options) as (environment, folder):
+            status = instrumented.run(command, environment)
             summary = Summary(collected(folder), Path(SCRIPTS))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None

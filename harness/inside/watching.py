@@ -39,13 +39,15 @@ _OTHERS = "others"
 _SUITE = "autograd_conformance.suites.watched"
 
 
-def start(folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str]) -> None:
+def start(
+    folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str], means: Mapping[str, Any]
+) -> None:
     """Check calls, and write what is found into this folder.
 
     ``share`` is the part of the program's time that checks may take, and ``limit`` the seconds that they may take for
-    one Function. ``only`` and ``skip`` are patterns of names.
+    one Function. ``only`` and ``skip`` are patterns of names; ``means`` has what is meant by pattern.
     """
-    _WATCHES.append(_Watch(folder, share, limit, only, skip))
+    _WATCHES.append(_Watch(folder, share, limit, only, skip, means))
     applying.through(_WATCHES[0].made)
 
 
@@ -56,8 +58,11 @@ _WATCHES: list[_Watch] = []
 class _Watch:
     """The Functions of this process, and what their checks have cost."""
 
-    def __init__(self, folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str]) -> None:
-        self.share, self.limit, self._only, self._skip = share, limit, only, skip
+    def __init__(
+        self, folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str],
+        means: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self.share, self.limit, self._only, self._skip, self._means = share, limit, only, skip, means
         self.lines = Lines(folder, end=self._end, forget=self._begin)
         self._checking = threading.Lock()
         self._begin()
@@ -101,6 +106,7 @@ class _Watch:
         if not name and str(cls.__module__).partition(".")[0] in (PACKAGE, _SUITE.partition(".")[0]):
             return None
         found = _Function(self, name or f"{cls.__module__}:{cls.__qualname__}", called, _place(backward or cls))
+        found.means = {w: v for p, words in self._means.items() if fnmatchcase(found.name, p) for w, v in words.items()}
         names = (found.name, found.name.rpartition(":")[2])
         if self._only and not _matches(names, self._only):
             return None
@@ -172,6 +178,7 @@ class _Function:
         self.counter, self.calls = itertools.count(1), 0
         self.spent, self.checks, self._lost = 0.0, 0, 0
         self.kinds: dict[Any, _Kind] = {}
+        self.means: dict[str, Any] = {}
         self._out = False
 
     def say(self, **what: Any) -> None:
@@ -238,7 +245,7 @@ class _Function:
             about = {"kind": kind.number, "call": self.calls, "stage": kind.stages[0]}
             check = functools.partial(
                 _suite().check, *call, name=self.name.rpartition(":")[2], where=self.where, done=kind.done,
-                stage=kind.stages[0], seconds=seconds,
+                stage=kind.stages[0], seconds=seconds, means=self.means,
             )  # fmt: skip
             for message in snapshot.messages(check, seconds):
                 kind.note(message)

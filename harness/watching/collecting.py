@@ -37,6 +37,8 @@ class Watched:
     wrong: dict[str, set[Made]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     always_wrong: str = ""
+    # The arguments whose gradient was wrong, and those whose was right, where finite differences showed a wrong number.
+    wrong_arguments: dict[str, bool] = field(default_factory=dict)
 
     @property
     def how_often(self) -> list[str]:
@@ -109,6 +111,8 @@ def _note(program: Program, process: str, line: dict[str, Any]) -> None:
         one.checked.add((process, line["call"]))
     for result in line.get("lines", ()):
         one.note(result, (process, line["call"]))
+    for argument, is_wrong in line.get("arguments", {}).items():
+        one.wrong_arguments[argument] = one.wrong_arguments.get(argument, True) and is_wrong
     one.always_wrong = one.always_wrong or line.get("wrong", "")
     for reason in filter(None, (line.get("left_out"), line.get("lost"))):
         if reason not in one.left_out:

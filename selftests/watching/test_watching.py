@@ -237,7 +237,7 @@ time.sleep(1000)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
-    assert "WRONG: VJP-FD" in err
+    assert "DIFFERS: VJP-FD" in err
 
 
 WORKERS = f"""{HEAD}
@@ -351,3 +351,50 @@ def test_a_check_that_needs_too_much_memory_accuses_nobody(tmp_path):
     assert functions.keys() == {"Right"}, done.stderr
     assert [each["message"] for each in document["problems"]] == ["a check needs more than 4 GiB beside the program"]
     assert done.returncode == 0
+
+
+MEANT = f"""{HEAD}
+def through(ctx, x):
+    return x.round()
+
+class Through(Function):
+    '''A straight-through estimator.'''
+    forward, backward = staticmethod(through), staticmethod(lambda ctx, g: g)
+
+def product(ctx, a, b):
+    ctx.save_for_backward(a, b)
+    return a * b
+
+OneOfTwo = made("OneOfTwo", product, lambda ctx, g: (g * ctx.saved_tensors[1], 2 * g * ctx.saved_tensors[0]))
+y = torch.tensor([0.3, 1.2, 2.6], requires_grad=True)
+Through.apply(y)
+made("Double", backward=lambda ctx, g: 4 * g * ctx.saved_tensors[0]).apply(y)
+OneOfTwo.apply(y, x)
+"""
+
+
+def test_a_gradient_that_may_be_meant_differs_and_one_of_two_is_wrong(tmp_path):
+    done, functions, _ = watched(tmp_path, MEANT, "--budget", "100", torch=True)
+    assert done.returncode == 1
+    words = {name: row.split()[0] for name, row in rows_of(done.stderr).items()}
+    assert words == {"Through": "DIFFERS", "Double": "DIFFERS", "OneOfTwo": "WRONG"}, done.stderr
+    text = " ".join(done.stderr.split())
+    assert '[tool.autograd-conformance.functions] of pyproject.toml: "__main__:Through" = { surrogate = true }' in text
+    assert "says: A straight-through estimator." in text
+    assert "1 wrong, 2 with another gradient than the derivative" in done.stderr
+    assert {each["status"] for each in functions.values()} == {1}
+
+
+def test_what_a_project_means_is_no_fault(tmp_path):
+    table = '[tool.autograd-conformance.functions]\n"__main__:[TD]*" = { surrogate = true }\n'
+    tmp_path.joinpath("pyproject.toml").write_text(table)
+    done, _, _ = watched(tmp_path, MEANT, "--budget", "100", torch=True)
+    words = {name: row.split()[0] for name, row in rows_of(done.stderr).items()}
+    assert words == {"Through": "holds", "Double": "holds", "OneOfTwo": "WRONG"}, done.stderr
+
+
+def test_an_intention_that_is_none_is_named(tmp_path):
+    tmp_path.joinpath("pyproject.toml").write_text('[tool.autograd-conformance.functions]\n"a:b" = { surogate = 1 }\n')
+    done = started("watch", "--", "program.py", folder=tmp_path)
+    assert done.returncode == 2
+    assert "unknown word 'surogate'; choose from: surrogate" in done.stderr
