@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping
 
+from autograd_conformance.harness.inside.watching import USUAL
 from autograd_conformance.harness.processes.instrumented import instrumented
 
 # A thousand steps; prints the seconds of one later step, in which nothing is checked.
@@ -70,7 +71,7 @@ def main() -> None:
     for what, (seconds, share) in ratios.items():
         watched, plain = [], []
         for _ in range(_ROUNDS):
-            options = {"share": share, "limit": 30.0, "only": (), "skip": (), "means": {}}
+            options = {**USUAL, "share": share, "means": {}}
             with instrumented("watching", **options) as (environment, _folder):
                 watched.append(seconds(environment))
             plain.append(seconds(None))

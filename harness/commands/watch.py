@@ -10,13 +10,13 @@ import click
 
 from autograd_conformance.harness.check.report import formats
 from autograd_conformance.harness.commands import Number, Problem, echo
-from autograd_conformance.harness.commands.check import SCRIPTS
+from autograd_conformance.harness.inside.watching import USUAL
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.processes import instrumented
 from autograd_conformance.harness.processes.child import exit_status
 from autograd_conformance.harness.watching import intentions
 from autograd_conformance.harness.watching.collecting import collected
-from autograd_conformance.harness.watching.summing_up import Summary
+from autograd_conformance.harness.watching.summing_up import SCRIPTS, Summary
 
 # The formats of a report, by the suffix of its file.
 _REPORTS = {".json": "json", ".sarif": "sarif"}
@@ -27,9 +27,9 @@ _REPORTS = {".json": "json", ".sarif": "sarif"}
     "--only", multiple=True, metavar="PATTERN", help="Watch these Functions alone: names or globs; repeatable."
 )
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out these Functions; repeatable.")
-@click.option("--budget", type=Number(0), default=0.2, show_default=True, metavar="SHARE",
+@click.option("--budget", type=Number(0), default=USUAL["share"], show_default=True, metavar="SHARE",
               help="The part of the program's time that the checks may take.")  # fmt: skip
-@click.option("--limit", type=Number(0), default=30.0, show_default=True, metavar="S",
+@click.option("--limit", type=Number(0), default=USUAL["limit"], show_default=True, metavar="S",
               help="The seconds that the checks of one Function may take, in each process.")  # fmt: skip
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE",
               help="Write what was found to this file: .json or .sarif.")  # fmt: skip

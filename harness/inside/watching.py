@@ -39,6 +39,10 @@ _OTHERS = "others"
 _SUITE = "autograd_conformance.suites.watched"
 
 
+# The options unless others are given.
+USUAL: dict[str, Any] = {"share": 0.2, "limit": 30.0, "only": (), "skip": ()}
+
+
 def start(
     folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str], means: Mapping[str, Any]
 ) -> None:
@@ -49,6 +53,12 @@ def start(
     """
     _WATCHES.append(_Watch(folder, share, limit, only, skip, means))
     applying.through(_WATCHES[0].made)
+
+
+def stop() -> None:
+    """Write what is known at the end; later calls are not checked."""
+    _WATCHES[0].lines.end()
+    _WATCHES[0].lines.ended = True
 
 
 # The watch of this process.
@@ -85,7 +95,7 @@ class _Watch:
 
     def made(self, inner: Callable[..., Any], cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call, and check it before if it is due."""
-        if snapshot.IN_SNAPSHOT:
+        if snapshot.IN_SNAPSHOT or self.lines.ended:
             return inner(cls, *args, **kwargs)
         function = self.known[cls] if cls in self.known else self._added(cls)
         if function is not None:

@@ -27,7 +27,8 @@ class Watched:
 
     name: str
     where: str = ""
-    calls: int = 0
+    # By process; one that is killed says no more than which call it has checked last.
+    counts: dict[str, int] = field(default_factory=dict)
     kinds: int = 0
     facts: Facts = field(default_factory=Facts)
     code: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -39,6 +40,11 @@ class Watched:
     always_wrong: str = ""
     # The arguments whose gradient was wrong, and those whose was right, where finite differences showed a wrong number.
     wrong_arguments: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> int:
+        """How many calls the program made."""
+        return sum(self.counts.values())
 
     @property
     def how_often(self) -> list[str]:
@@ -103,8 +109,10 @@ def _note(program: Program, process: str, line: dict[str, Any]) -> None:
     one = program.functions.setdefault(name, Watched(name))
     one.where = line.get("where", one.where)
     if "calls" in line:
-        one.calls += line["calls"]
+        one.counts[process] = line["calls"]
         one.kinds += line["kinds"]
+    if "call" in line:
+        one.counts[process] = max(one.counts.get(process, 0), line["call"])
     if "facts" in line:
         one.facts, one.code = Facts.from_json(line["facts"]), {k: tuple(v) for k, v in line["code"].items()}
     if "call" in line and "test" in line:

@@ -19,6 +19,8 @@ from autograd_conformance.harness.watching.sayings import saying
 
 # The verdict on a backward that is another linear map than the derivative, everywhere: a fault, unless it is meant.
 DIFFERS = "differs"
+# The folder of scripts, as of `check`.
+SCRIPTS = "autograd-conformance-scripts"
 # The test that compares with finite differences.
 _DERIVATIVE = "VJP-FD"
 

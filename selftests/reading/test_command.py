@@ -69,7 +69,7 @@ BAD = [
     (("list", "clauses", "--report", "begun.ndjson"), ("begun.ndjson has no results", "before the first test")),
     (("list", "clauses", "--report", "small.ndjson"), ("no results of clauses", "without --functions")),
     (("rum",), ("did you mean run?",)),
-    (("frobnicate",), ("frobnicate", "run, check, record, compare, accept, merge, report")),
+    (("frobnicate",), ("frobnicate", "run, check, record, watch, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
     (("list", "things"), ("things", "functions, properties, clauses, sentences, verdicts, findings, implementations")),

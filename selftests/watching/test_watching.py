@@ -398,3 +398,35 @@ def test_an_intention_that_is_none_is_named(tmp_path):
     done = started("watch", "--", "program.py", folder=tmp_path)
     assert done.returncode == 2
     assert "unknown word 'surogate'; choose from: surrogate" in done.stderr
+
+
+SUITE = f"""{HEAD}
+import pytest
+
+Wrong, Right = made("Wrong", backward=lambda ctx, g: g * ctx.saved_tensors[0]), made("Right")
+
+@pytest.mark.parametrize("n", range(4))
+def test_the_call(n):
+    assert Wrong.apply(x + n).sum() == Right.apply(x + n).sum()
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["-n", "2"]], ids=["alone", "workers"])
+def test_pytest_watches_and_fails_for_a_fault(tmp_path, words):
+    tmp_path.joinpath("test_mine.py").write_text(SUITE)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--watch-functions",
+        "test_mine.py",
+        *words,
+    ]
+    done = subprocess.run(command, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+    assert "DIFFERS: VJP-FD" in done.stdout
+    assert "test_mine:Right  holds         4 calls" in done.stdout, done.stdout
