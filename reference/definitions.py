@@ -39,12 +39,12 @@ Values = Literal[
 class Recorded(Protocol):
     """The values of a tensor of a recorded call.
 
-    It makes the values of a fill, and ``along`` is the part of a move that keeps what these values have.
+    It makes the values of a fill, and ``along`` is the part of a move of such values that keeps what these have.
     """
 
     def __call__(self, fill: str, rng: np.random.Generator) -> Any: ...
 
-    def along(self, move: Any) -> Any: ...
+    def along(self, values: Any, move: Any) -> Any: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class Array:
     def entries(self, values: Any, move: Any) -> Any:
         """The part of a move of these values that is in their entries: a sparse tensor has no zeros."""
         if self.recorded is not None:
-            return self.recorded.along(move)
+            return self.recorded.along(values, move)
         return move if self.wrap is None else np.where(values != 0, move, 0.0)
 
 

@@ -42,10 +42,14 @@ class Given:
         found = np.where(moves, self.values * factors, self.values)
         return found / found.sum(-1, keepdims=True) if self._sums_to_one else found
 
-    def along(self, move: Any) -> Any:
-        """The part of a move that keeps what the values have: their zeros, and that rows sum to 1."""
+    def along(self, values: Any, move: Any) -> Any:
+        """The part of a move that keeps what the given values have: their zeros, and that rows sum to 1.
+
+        The zeros of values near them move: at the given ones a function may have a kink there.
+        """
         entries = self.values != 0
-        if not np.any(entries):
+        near = not np.array_equal(values, self.values, equal_nan=True)
+        if not np.any(entries) or (near and not self._sums_to_one):
             return move
         if self._sums_to_one:
             counts = entries.sum(-1, keepdims=True)

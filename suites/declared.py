@@ -81,14 +81,15 @@ def _found_twice(found: dict[str, tuple[Claim, Any]], claim: Claim) -> bool:
 class Checked:
     """The checks of a declaration. Discovery runs when it is first needed, so importing a test module calls nothing.
 
-    Without ``shrink`` the first failing call is reported as it was drawn.
+    Without ``shrink`` the first failing call is reported as it was drawn. Unless they ``explain``, nothing is said of
+    the cause of a failure.
     """
 
     def __init__(
         self, declaration: Declaration, *, profile: Profile | str = "gate", seed: int | None = None,
-        shrink: bool = True,
+        shrink: bool = True, explain: bool = True,
     ) -> None:  # fmt: skip
-        self.declaration, self.seed, self.shrink = declaration, seed, shrink
+        self.declaration, self.seed, self.shrink, self.explain = declaration, seed, shrink, explain
         self.profile = PROFILES[profile] if isinstance(profile, str) else profile
 
     @cached_property
@@ -136,7 +137,9 @@ class Checked:
         with without_local_constants(), warnings.catch_warnings():
             # No property is about warnings of the framework, or of NumPy at extreme values.
             warnings.simplefilter("ignore")
-            if self.shrink:
+            if not self.explain:
+                attempt(False)
+            elif self.shrink:
                 subject.examine(test, attempt)
             else:
                 Runs(subject, test, attempt).first()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from autograd_conformance.harness.check.bench import Bench
@@ -13,7 +14,9 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.report import places
 from autograd_conformance.harness.outcomes import AlwaysWrong, Kind, UsageProblem
+from autograd_conformance.harness.testing.drawing import forget_outer_test
 from autograd_conformance.harness.testing.profiles import Profile
+from autograd_conformance.harness.testing.transforms import SEARCHED
 from autograd_conformance.harness.watching.given import Unwatched, changed_in_place, declared, precision_of
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch.widening import widened
@@ -78,6 +81,7 @@ def check(
     ``means`` are options of a declaration that say what is meant. Sends the facts about the Function and a result for
     each test, or why the call cannot be checked.
     """
+    forget_outer_test()
     until = time.monotonic() + seconds
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -93,10 +97,18 @@ def check(
         except (UsageProblem, Unwatched) as problem:
             send({"left_out": str(problem)})
             return
-        send({"facts": asdict(checked.function.facts), "code": places.lines_of(function, where)})
+        facts = checked.function.facts
+        # Nobody but ``means`` has declared anything.
+        stale = tuple(sentence for sentence in facts.stale if sentence.partition(":")[0] in means)
+        send({"facts": asdict(replace(facts, stale=stale)), "code": places.lines_of(function, where)})
         for test_id in STAGES[stage].tests:
             if test_id not in done:
                 lines = _lines(checked, test_id)
+                if any(
+                    line.get("failure", {}).get("raised", {}).get("type") == "NotImplementedError" for line in lines
+                ):
+                    send({"left_out": "its backward is not implemented"})
+                    return
                 send({"test": test_id, "lines": lines, "arguments": _wrong_arguments(checked, test_id, lines)})
                 if time.monotonic() > until:
                     return
@@ -113,7 +125,7 @@ def _wrong_arguments(checked: Checked, test_id: str, lines: Sequence[dict[str, A
     """Whether the gradient of each argument is wrong in a call in which finite differences show a wrong number."""
     failures = [line["failure"] for line in lines if line["outcome"] == "fail" and test_id == "VJP-FD"]
     wrong = [failure for failure in failures if failure.get("kind") == Kind.WRONG and failure.get("call")]
-    if not wrong:
+    if not wrong or not checked.explain:
         return {}
     claim = next(claim for claim, _ in claims().values() if claim.test == test_id)
     bench, call = Bench(next(checked.subjects(claim))), parse(wrong[0]["call"])
@@ -142,14 +154,18 @@ def _in_dtype(
     function: Any, args: Sequence[Any], implementation: Implementation, dtype: str, stage: str,
     options: Mapping[str, Any],
 ) -> Checked:  # fmt: skip
+    size = sum(math.prod(implementation.describe(x).shape) for x in args if implementation.is_tensor(x))
+
     def checked(declaration: Declaration) -> Checked:
-        found = Checked(declaration, profile=_PROFILE, seed=0)
+        found = Checked(declaration, profile=_PROFILE, seed=0, explain=size <= SEARCHED)
         found.selection  # noqa: B018 - it raises where the call cannot be made
         return found
 
     # What a declaration would say of a Function that is only called is seen, and no fault: here what it changes.
     inplace = changed_in_place(function, args, implementation)
-    seen = {**options, "dtypes": (dtype,), "inplace": inplace, "examples": STAGES[stage].share}
+    # That an output is cast, or a graph used once, is what the program does.
+    usual = {"casts": True, "single_backward": True}
+    seen = {**usual, **options, "dtypes": (dtype,), "inplace": inplace, "examples": STAGES[stage].share}
     found = checked(declared(function, args, implementation, **seen))
     if not found.function.facts.draws:
         return found

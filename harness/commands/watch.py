@@ -42,7 +42,8 @@ def watch(
 
     COMMAND is a script, a program, or options of Python: watch -- train.py, watch -- pytest tests, watch -- -m package.
     A check runs in a forked copy of the process, so that the program computes what it computes without. What forward
-    writes to a file or a server is written once more; --skip leaves such a Function out. Exit status: that of COMMAND
+    does outside of the process, as to a file, a queue or a server, it does again in each check, dozens of times: --skip
+    leaves such a Function out. Exit status: that of COMMAND
     if it is not 0, otherwise 1 if a fault was found, 2 if no Function could be checked, and 0.
     """
     if not command:

@@ -21,7 +21,7 @@ class Lines:
 
     def __init__(self, folder: str, *, end: Callable[[], None], forget: Callable[[], None]) -> None:
         self._folder, self._end, self._forget = folder, end, forget
-        self._file: Any = None
+        self._file: int | None = None
         self.ended = False
         self.lock = threading.RLock()
         if hasattr(os, "register_at_fork"):
@@ -30,17 +30,18 @@ class Lines:
 
     def write(self, **line: Any) -> None:
         """Write a line."""
-        with self.lock:
+        # Without a file or place on the disk the program goes on, and the line is lost.
+        with self.lock, contextlib.suppress(OSError):
             if self._file is None:
                 # Processes that replace one another have the same number.
                 name = f"{time.time_ns()}-{os.getpid()}.ndjson"
-                self._file = open(os.path.join(self._folder, name), "a", encoding="utf-8")  # noqa: SIM115
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
+                # Not by open(), which a test may have replaced.
+                self._file = os.open(os.path.join(self._folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.write(self._file, (json.dumps(line) + "\n").encode())
 
     def _begin_in_child(self) -> None:
         # What the parent has seen is in the parent's file.
-        self._file = None
+        self._file, self.ended = None, False
         self.lock = threading.RLock()
         self._forget()
         if "multiprocessing.util" in sys.modules:
@@ -49,7 +50,7 @@ class Lines:
 
     def end(self) -> None:
         """Write what is known at the end, once."""
-        if self.ended:
-            return
         with self.lock, contextlib.suppress(Exception):
-            self._end()
+            if not self.ended:
+                self._end()
+            self.ended = True

@@ -8,14 +8,16 @@ import gc
 import importlib
 import json
 import logging
+import mmap
 import os
 import select
 import signal
 import sys
-import time
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from .arguments import PACKAGE, is_tensor
@@ -24,6 +26,8 @@ Message = dict[str, Any]
 
 # The option of Linux that sends a process a signal when the one that started it ends.
 _PR_SET_PDEATHSIG = 1
+# Of mmap: at this very place.
+_MAP_FIXED = 0x10
 # What a process may take beyond its time, in seconds: to end a test that has begun.
 _GRACE = 5.0
 
@@ -58,15 +62,12 @@ def impossible(args: Sequence[Any]) -> str:
 def messages(work: Callable[..., object], seconds: float) -> Iterator[Message]:
     """What ``work(send=)`` sends from a forked process; the last message says how it was lost, if it was."""
     read, write = os.pipe()
-    with warnings.catch_warnings():
-        # Newer releases of Python warn of threads that the child does not have.
-        warnings.simplefilter("ignore")
-        child = os.fork()
+    child = _forked()
     if child == 0:
         _leave(work, write)
     os.close(write)
     try:
-        yield from _received(read, time.monotonic() + seconds + _GRACE)
+        yield from _received(read, monotonic() + seconds + _GRACE)
     finally:
         os.close(read)
         with suppress(ProcessLookupError):
@@ -76,12 +77,23 @@ def messages(work: Callable[..., object], seconds: float) -> Iterator[Message]:
             os.waitpid(child, 0)
 
 
+def _forked() -> int:
+    # Newer releases of Python warn of threads that the child does not have. To ignore that makes them forget which
+    # warnings of the program were printed.
+    if sys.version_info < (3, 12):
+        return os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return os.fork()
+
+
 def _received(read: int, until: float) -> Iterator[Message]:
     """The lines of a pipe until it is closed; a message if it is closed within one, or is not closed in time."""
-    text, ended = b"", False
+    text, ended, ready = b"", False, select.poll()
+    ready.register(read, select.POLLIN)
     while not ended:
-        left = until - time.monotonic()
-        if left <= 0 or not select.select([read], [], [], left)[0]:
+        left = until - monotonic()
+        if left <= 0 or not ready.poll(1000 * left):
             yield {"lost": "did not end in time"}
             return
         found = os.read(read, 2**16)
@@ -114,11 +126,17 @@ def _leave(work: Callable[..., object], write: int) -> None:
                 os._exit(0)
             os.write(write, _line(message))
 
-        try:
-            work(send=send)
-        except Exception as raised:  # noqa: BLE001 - it is said in the report
-            send({"left_out": own_fault(raised)})
-        os.write(write, _line(_END))
+        def run() -> None:
+            try:
+                work(send=send)
+            except Exception as raised:  # noqa: BLE001 - it is said in the report
+                send({"left_out": own_fault(raised)})
+            os.write(write, _line(_END))
+
+        # What is active in the thread of the call (hooks, autocast, modes, a test of Hypothesis) is not in another one.
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
     finally:
         # Nothing that the program has registered for its end may run here.
         os._exit(0)
@@ -126,6 +144,22 @@ def _leave(work: Callable[..., object], write: int) -> None:
 
 def _line(message: Message) -> bytes:
     return (json.dumps(message) + "\n").encode()
+
+
+def _own_memory() -> None:
+    """Replace the memory that this process shares with others by memory of its own, with the same bytes."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    with suppress(OSError), open("/proc/self/maps", encoding="utf-8") as regions:
+        for region in list(regions):
+            place, rights, *_ = region.split()
+            if rights.startswith("rw") and rights.endswith("s"):
+                start, end = (int(number, 16) for number in place.split("-"))
+                held = ctypes.string_at(start, end - start)
+                flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED
+                if libc.mmap(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0) == start:
+                    ctypes.memmove(start, held, len(held))
 
 
 def _limit_memory() -> None:
@@ -176,6 +210,7 @@ def _silence() -> None:
     torch = sys.modules[PACKAGE]
     # Those of the program's threads that compute are not here.
     torch.set_num_threads(1)
-    torch.set_autocast_enabled("cpu", False)
+    torch.autograd.set_detect_anomaly(False)
+    _own_memory()
     _limit_memory()
     _forbid_collectives()

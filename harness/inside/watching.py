@@ -6,17 +6,20 @@ the budget goes. What is found is a line of JSON.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import importlib
 import inspect
 import itertools
+import os
+import signal
 import sys
 import threading
-import time
-import warnings
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from time import perf_counter
 from typing import Any
 
 from . import applying, snapshot
@@ -31,6 +34,8 @@ _LOOKS, _FIRST = 0.005, 16
 _LEAST, _MOST = 0.25, 10.0
 # The stages of the checks of a kind of call, in double precision and, if the Function does not take that, in its own.
 _STAGES = {False: ("first numbers", "numbers", "conduct"), True: ("first narrow", "narrow", "conduct")}
+# The seconds of checks after which the first of a Function waits for the budget, too.
+_FREE = 10.0
 # So often a process of a Function may be lost.
 _LOST = 2
 # The kind of calls that are not told apart any more.
@@ -58,7 +63,6 @@ def start(
 def stop() -> None:
     """Write what is known at the end; later calls are not checked."""
     _WATCHES[0].lines.end()
-    _WATCHES[0].lines.ended = True
 
 
 # The watch of this process.
@@ -80,14 +84,14 @@ class _Watch:
     def _begin(self) -> None:
         # The Functions by class; those that are defined within a function are made anew again and again.
         self.known: dict[Any, _Function | None] = {}
-        self.began, self.spent, self.looked = time.perf_counter(), 0.0, 0.0
+        self.began, self.spent, self.looked = perf_counter(), 0.0, 0.0
         self._checking = threading.Lock()
 
     def _end(self) -> None:
         for function in self._functions():
             function.say(calls=next(function.counter) - 1, kinds=len(function.kinds), spent=function.spent)
         if self._functions():
-            self.lines.write(elapsed=time.perf_counter() - self.began, spent=self.spent)
+            self.lines.write(elapsed=perf_counter() - self.began, spent=self.spent)
 
     def _functions(self) -> list[_Function]:
         """The Functions, each once: those that are made anew are one."""
@@ -127,25 +131,30 @@ class _Watch:
 
     def _look(self, function: _Function, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Check a call if it is due; what goes wrong in that is no matter of the program."""
-        start = time.perf_counter()
+        start = perf_counter()
         try:
             call = function.bound(cls, args, kwargs)
             work = function.due(call) if call is not None and _is_recorded(call) else None
         except Exception:  # noqa: BLE001 - arguments may be anything
             work = None
-        self.looked += time.perf_counter() - start
+        self.looked += perf_counter() - start
         if work is not None and self._checking.acquire(blocking=False):
+            before = _blocked()
             try:
                 work()
-            except Exception as raised:  # noqa: BLE001 - the program must not notice it
+            except Exception as raised:
+                # Another thread may take a signal, whose handler runs here.
+                if _is_of_program(raised):
+                    raise
                 function.leave_out(snapshot.own_fault(raised))
             finally:
                 self._checking.release()
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def left(self) -> float:
         """The seconds that checks may take now."""
-        own = time.perf_counter() - self.began - self.spent
+        own = perf_counter() - self.began - self.spent
         return self.share * own - self.spent
 
 
@@ -200,7 +209,7 @@ class _Function:
         if self._out:
             return False
         watch = self._watch
-        return self.calls <= _FIRST or watch.looked < _LOOKS * (time.perf_counter() - watch.began)
+        return self.calls <= _FIRST or watch.looked < _LOOKS * (perf_counter() - watch.began)
 
     def bound(self, cls: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]] | None:
         """What a check calls, and with which arguments, all by position; None for what is no call of its own."""
@@ -223,7 +232,8 @@ class _Function:
         kind.calls += 1
         if not kind.stages and kind.calls & (kind.calls - 1) == 0:
             kind.again()
-        if not kind.stages or (self._left < _LEAST and self.checks):
+        free = not self.checks and self._watch.spent < _FREE
+        if not kind.stages or (self._left < _LEAST and not free):
             return None
         return functools.partial(self._check, kind, call)
 
@@ -250,7 +260,7 @@ class _Function:
 
     def _ask(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]], seconds: float) -> None:
         """Ask about a call in a process of its own."""
-        start = time.perf_counter()
+        start = perf_counter()
         try:
             about = {"kind": kind.number, "call": self.calls, "stage": kind.stages[0]}
             check = functools.partial(
@@ -262,9 +272,10 @@ class _Function:
                 self._lost += "lost" in message
                 self.say(**about, **message)
         finally:
-            taken = time.perf_counter() - start
+            taken = perf_counter() - start
             self.spent += taken
             self._watch.spent += taken
+            _leave_out_of_deadlines(self._watch)
 
     def leave_out(self, why: str) -> None:
         """Check no call of it any more."""
@@ -275,21 +286,65 @@ class _Function:
 def _suite() -> Any:
     """What checks a call: imported in the program, once for all processes that are forked from it."""
     if _SUITE not in sys.modules:
-        collects = gc.isenabled()
+        collects, tests = gc.isenabled(), "pytest" in sys.modules
         # A collection would look at all objects of the program.
         gc.disable()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with _outside_of_tests():
                 importlib.import_module(_SUITE).prepare()
         finally:
             (gc.enable if collects else gc.disable)()
+            # A program may ask by this whether it is under test.
+            if not tests:
+                sys.modules.pop("pytest", None)
     return sys.modules[_SUITE]
 
 
 def _key(value: Any) -> Any:
     """What tells kinds of arguments apart: of a number that may be any, no more than whether it is 0 or below."""
     return (float, value > 0, value == 0) if type(value) is float else key_of(value)
+
+
+def _is_of_program(raised: Exception) -> bool:
+    """Whether a handler of the program's has raised an exception in the middle of a check, and not what checks."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(raised.__traceback__)]
+    ours = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__) + os.sep)
+    imports = any(file.startswith("<frozen importlib") for file in files)
+    if "site-packages" in files[-1]:
+        return not imports
+    return not files[-1].startswith((*ours, "<frozen"))
+
+
+def _outside_of_tests() -> contextlib.AbstractContextManager[Any]:
+    """A context in which tests of Hypothesis may be defined, also while the program runs one."""
+    context = getattr(sys.modules.get("hypothesis.control"), "_current_build_context", None)
+    found: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    return found if context is None else context.with_value(None)
+
+
+def _leave_out_of_deadlines(watch: _Watch) -> None:
+    """Let Hypothesis, if the program uses it, measure its tests without the time of the checks."""
+    core = sys.modules.get("hypothesis.core")
+    if core is not None and not isinstance(core.time, _Clock):
+        core.time = _Clock(core.time, watch)  # type: ignore[attr-defined]
+
+
+class _Clock:
+    """The module `time`, with a perf_counter that stands still while a call is checked."""
+
+    def __init__(self, module: Any, watch: _Watch) -> None:
+        self._module, self._watch = module, watch
+
+    def perf_counter(self) -> float:
+        return float(self._module.perf_counter()) - self._watch.spent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def _blocked() -> set[int]:
+    """Let the program's signals wait until a check is over, but for an interrupt; returns those that did before."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGINT})
 
 
 def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:

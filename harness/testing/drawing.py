@@ -38,6 +38,12 @@ def load(profile: Profile) -> None:
     _forget_local_constants()
 
 
+def forget_outer_test() -> None:
+    """Let this process, which was forked within a test of Hypothesis, run tests of its own."""
+    if hasattr(control, "_current_build_context"):
+        control._current_build_context = type(control._current_build_context)(None)
+
+
 _OF_CONSTANTS = ("_get_local_constants", "CONSTANTS_CACHE")
 
 

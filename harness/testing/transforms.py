@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,9 @@ from autograd_conformance.strategies.calls import cotangent_values
 
 Gradients = tuple[Any, ...]
 Expected = tuple[Tracked | None, ...]
+
+# The most elements of a program's call of which a failure is explained: beyond, that takes too long.
+SEARCHED = 2**14
 
 LOSSES = ("cotangents", "nonlinear")
 
@@ -137,7 +141,7 @@ def _culprit(
         if gradient is not None and len(places):
             index = tuple(int(i) for i in places[0])
             return f"the entry of {names[number]} at {index} is {gradient[index]}"
-    if resolution is None:
+    if resolution is None or _takes_long(example):
         return ""
     count = len(example.slots)
 
@@ -151,6 +155,12 @@ def _culprit(
         f"the worst entry is {names[found.input]} at {found.index}: {found.got:.10g} instead of {found.expected:.10g}"
     )
     return f"{worst}, where the value is {points[found.input][found.index]:.6g}"
+
+
+def _takes_long(example: Example) -> bool:
+    """Whether the search for an entry takes longer than a check of a program's call may."""
+    recorded = any(argument.recorded is not None for argument in example.arguments)
+    return recorded and sum(math.prod(tensor.shape) for tensor in example.call.tensors) > SEARCHED
 
 
 def drawn_weights(example: Example) -> tuple[Any, ...]:

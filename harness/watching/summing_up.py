@@ -74,7 +74,8 @@ class Summary:
                 yield from self._fault(one)
         for one in functions:
             for reason in one.left_out or [_UNRECORDED] * (not one.checked):
-                yield f"{one.name} is not checked: {reason}"
+                some = "some calls are" if one.checked else "it is"
+                yield f"{one.name}: {some} not checked: {reason}"
         if not functions:
             yield _NOTHING
             return

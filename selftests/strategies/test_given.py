@@ -48,17 +48,22 @@ def test_the_given_values_are_the_first_fill_and_that_of_simple_calls():
 
 def test_rows_that_sum_to_one_still_do_also_along_a_move():
     given = Given(PROBABILITIES)
-    near, move = given(NEAR, np.random.default_rng(0)), given.along(np.array([[1.0, 2.0, 4.0], [3.0, 5.0, 7.0]]))
+    near, move = (
+        given(NEAR, np.random.default_rng(0)),
+        given.along(PROBABILITIES, np.array([[1.0, 2.0, 4.0], [3.0, 5.0, 7.0]])),
+    )
     np.testing.assert_allclose(near.sum(-1), 1.0)
     np.testing.assert_allclose(move.sum(-1), 0.0, atol=1e-15)
     np.testing.assert_array_equal(move[PROBABILITIES == 0], 0.0)
     assert np.any(move)
 
 
-def test_a_move_keeps_zeros_unless_there_is_nothing_else():
+def test_a_move_keeps_zeros_unless_it_is_of_near_values_or_there_is_nothing_else():
     move = np.array([1.0, 2.0])
-    np.testing.assert_array_equal(Given(np.array([0.0, 3.0])).along(move), [0.0, 2.0])
-    np.testing.assert_array_equal(Given(np.zeros(2)).along(move), move)
+    values, nothing = np.array([0.0, 3.0]), np.zeros(2)
+    np.testing.assert_array_equal(Given(values).along(values, move), [0.0, 2.0])
+    np.testing.assert_array_equal(Given(values).along(values * 1.01, move), move)
+    np.testing.assert_array_equal(Given(nothing).along(nothing, move), move)
 
 
 @pytest.mark.parametrize("name", ["symmetric", "lower", "signed"])

@@ -143,7 +143,7 @@ FUNCTIONS = {
     "Writes": (squared, writing_into_the_cotangent, "one", "VJP-PURE"),
     "KeepsInput": (kept_on_ctx, gradient_of_kept, "one", "VJP-INPLACE-SAFE"),
     "Leaks": (kept_output, lambda ctx, g: 2 * g * ctx.saved_tensors[0], "one", "MEM-FREE"),
-    "CastsOutput": (as_double, gradient_of_square, "one", "FWD-DTYPE"),
+    "CastsOutput": (as_double, gradient_of_square, "one", ""),
     "CastsGradient": (squared, in_double, "one", ""),
     "Counts": (squared, counting, "one", "VJP-REPEAT"),
     "Clips": (squared, clipped, "one", "VJP-LINEAR"),

@@ -181,7 +181,7 @@ def test_a_call_that_autograd_does_not_record_is_left_out(of_program):
     done, functions, _ = of_program
     for name in ("Unrecorded", "Mapped"):
         assert name not in functions
-        assert f"__main__:{name} is not checked: no call was an ordinary one" in done.stderr
+        assert f"__main__:{name}: it is not checked: no call was an ordinary one" in done.stderr
 
 
 def test_calls_are_counted_across_threads_and_classes(of_program):
@@ -430,3 +430,90 @@ def test_pytest_watches_and_fails_for_a_fault(tmp_path, words):
     assert "4 passed" in done.stdout
     assert "DIFFERS: VJP-FD" in done.stdout
     assert "test_mine:Right  holds         4 calls" in done.stdout, done.stdout
+
+
+INVISIBLE = f"""{HEAD}
+import signal, warnings
+
+class Late(Exception):
+    pass
+
+def late(*_):
+    raise Late
+
+COUNTS = torch.zeros(1).share_memory_()
+
+def counting(ctx, x):
+    COUNTS.add_(1)
+    return square(ctx, x)
+
+def slow(ctx, x):
+    time.sleep(0.3)
+    return square(ctx, x)
+
+signal.signal(signal.SIGALRM, late)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    made("Slow", slow).apply(x)
+    time.sleep(10)
+except Late:
+    print("late, as it should be")
+for _ in range(2):
+    made("Counting", counting).apply(x).sum().backward()
+    warnings.warn("said once")
+print(COUNTS.item(), "pytest" in sys.modules)
+with torch.autograd.graph.save_on_cpu(), torch.autograd.set_detect_anomaly(True):
+    made("Hooked").apply(x).sum().backward()
+
+def difference(ctx, a, b):
+    ctx.save_for_backward(a - b)
+    return ((a - b) ** 2).sum()
+
+def of_both(ctx, g):
+    return 2 * g * ctx.saved_tensors[0], -2 * g * ctx.saved_tensors[0]
+
+made("Loss", difference, of_both).apply(x, torch.zeros(3)).backward()
+
+def forgetting(ctx, g):
+    found = gradient(ctx, g)
+    del ctx.others
+    return found
+
+made("Once", backward=forgetting).apply(x).sum().backward()
+
+def nothing(ctx, g):
+    raise NotImplementedError
+
+made("Nothing", backward=nothing).apply(x)
+made("Casts", lambda ctx, x: square(ctx, x).bfloat16()).apply(x).sum().backward()
+made("Big", backward=lambda ctx, g: 3 * g * ctx.saved_tensors[0]).apply(torch.randn(700, 700, requires_grad=True))
+"""
+
+
+def test_what_else_a_program_may_notice_stays_and_what_it_does_not_do_is_no_fault(tmp_path):
+    done, functions, _ = watched(tmp_path, INVISIBLE, "--budget", "100", torch=True)
+    assert done.stdout == "late, as it should be\n2.0 False\n", done.stderr
+    assert done.stderr.count("UserWarning: said once") == 1
+    assert {name for name, each in functions.items() if each["status"] == 1} == {"Big"}, done.stderr
+    right = {"Counting", "Hooked", "Loss", "Once"}
+    assert {name for name, each in functions.items() if each["status"] == 0} >= right, done.stderr
+    assert "__main__:Nothing: it is not checked: its backward is not implemented" in done.stderr
+
+
+OF_HYPOTHESIS = f"""{HEAD}
+from hypothesis import given, strategies as st
+
+Wrong, Right = made("Wrong", backward=lambda ctx, g: 3 * g * ctx.saved_tensors[0]), made("Right")
+
+@given(st.integers(1, 5))
+def test_calls(n):
+    assert Wrong.apply(x + n).sum() == Right.apply(x + n).sum()
+"""
+
+
+def test_a_test_of_hypothesis_is_watched_and_keeps_its_deadline(tmp_path):
+    tmp_path.joinpath("test_mine.py").write_text(OF_HYPOTHESIS)
+    command = ("-m", "pytest", "-q", "test_mine.py")
+    done, functions, _ = watched(tmp_path, "", command=command, torch=True)
+    assert "1 passed" in done.stdout, done.stdout
+    assert {name: each["status"] for name, each in functions.items()} == {"Wrong": 1, "Right": 0}, done.stderr
