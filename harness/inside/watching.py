@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import Any
@@ -139,9 +139,9 @@ class _Watch:
             work = None
         self.looked += perf_counter() - start
         if work is not None and self._checking.acquire(blocking=False):
-            before = _blocked()
             try:
-                work()
+                with _signals_wait():
+                    work()
             except Exception as raised:
                 # Another thread may take a signal, whose handler runs here.
                 if _is_of_program(raised):
@@ -149,7 +149,6 @@ class _Watch:
                 function.leave_out(snapshot.own_fault(raised))
             finally:
                 self._checking.release()
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def left(self) -> float:
@@ -342,9 +341,18 @@ class _Clock:
         return getattr(self._module, name)
 
 
-def _blocked() -> set[int]:
-    """Let the program's signals wait until a check is over, but for an interrupt; returns those that did before."""
-    return signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGINT})
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let the program's signals wait until a check is over, but for an interrupt."""
+    # Where this is missing, nothing is checked.
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
