@@ -10,21 +10,20 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from autograd_conformance.harness.check.bench import Bench
-from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.report import places
 from autograd_conformance.harness.outcomes import AlwaysWrong, Kind, UsageProblem
 from autograd_conformance.harness.testing.drawing import forget_outer_test
 from autograd_conformance.harness.testing.profiles import Profile
 from autograd_conformance.harness.testing.transforms import SEARCHED
-from autograd_conformance.harness.watching.given import Unwatched, changed_in_place, declared, precision_of
+from autograd_conformance.harness.watching.effects import effects
+from autograd_conformance.harness.watching.given import Unwatched, declared, precision_of, widest_of
+from autograd_conformance.harness.watching.links import Links
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch.widening import widened
 from autograd_conformance.strategies.calls import parse
 from autograd_conformance.suites.declared import Checked, claims
-
-# What the derivative is compared in, for each dtype of a call.
-_WIDE = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
 
 # The tests that ask for nothing but this call: about its numbers, which are compared in double precision, and about
 # what else it does, which is asked in the dtype of the call. What says most comes first.
@@ -37,6 +36,8 @@ CONDUCT = (
     "VJP-REPEAT", "VJP-ACCUMULATE", "VJP-INPLACE-SAFE", "FWD-MASK", "FWD-GRADFLAG", "MEM-WRITTEN", "MEM-FREE",
     "ENV-RANDOM", "ENV-SETTINGS", "ENV-SETTINGS/seeds", "ENV-SAVED-HOOKS",
 )  # fmt: skip
+# What few programs ask for.
+BEYOND = ("FWD-DTYPE", "DBL-CORRECT", "DBL-ONCE", "VJP-MASK")
 
 
 class Stage(NamedTuple):
@@ -55,7 +56,10 @@ STAGES = {
     "first narrow": Stage(("VJP-FD",), 0.2),
     "narrow": Stage(NUMBERS),
     "conduct": Stage(CONDUCT),
+    "beyond": Stage(BEYOND, wide=True),
 }
+# What is asked first if the program does this, by the words of `inside.following`.
+_USED = {"unused": "VJP-UNUSED", "expanded": "VJP-COTANGENT-LAYOUT", "strided": "VJP-COTANGENT-LAYOUT"}
 # There is little to draw for a call whose arguments are given.
 _PROFILE = Profile("watch", 3, True, False, "the calls of a program")
 
@@ -74,45 +78,51 @@ class _Narrow(Exception):
 
 def check(
     function: Any, args: Sequence[Any], *, name: str, where: str, stage: str, done: Collection[str], seconds: float,
-    means: Mapping[str, Any], send: Send,
+    means: Mapping[str, Any], uses: Collection[str], send: Send,
 ) -> None:  # fmt: skip
     """Ask the tests of a stage that are not done yet about a call, until the time is up: one at least.
 
-    ``means`` are options of a declaration that say what is meant. Sends the facts about the Function and a result for
-    each test, or why the call cannot be checked.
+    ``means`` are options of a declaration that say what is meant, and ``uses`` words for what the program does with
+    such calls. Sends the facts about the Function and a result for each test, or why the call cannot be checked.
     """
     forget_outer_test()
     until = time.monotonic() + seconds
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            implementation = serving("torch")
-            checked = _checked(function, args, implementation, stage, {"name": name, "where": where, **means})
+            call = _Call(function, args, serving("torch"), stage, {"name": name, "where": where, **means}, uses)
+            checked = call.checked()
+            send({"facts": asdict(_facts(checked, means)), "code": places.lines_of(function, where)})
+            for test_id in _ordered(STAGES[stage].tests, uses):
+                if test_id not in (*done, *call.unasked):
+                    lines = _lines(checked, test_id)
+                    arguments = _wrong_arguments(checked, test_id, lines)
+                    if call.effects.is_flat:
+                        # The derivative is 0: a gradient of 0 says nothing.
+                        arguments = {name: wrong for name, wrong in arguments.items() if wrong}
+                    send({"test": test_id, "lines": lines, "arguments": arguments, "flat": call.effects.is_flat})
+                    if time.monotonic() > until:
+                        return
         except AlwaysWrong as wrong:
             send({"wrong": str(wrong)})
-            return
         except _Narrow as problem:
             send({"narrow": str(problem)})
-            return
         except (UsageProblem, Unwatched) as problem:
             send({"left_out": str(problem)})
-            return
-        facts = checked.function.facts
-        # Nobody but ``means`` has declared anything.
-        stale = tuple(sentence for sentence in facts.stale if sentence.partition(":")[0] in means)
-        send({"facts": asdict(replace(facts, stale=stale)), "code": places.lines_of(function, where)})
-        for test_id in STAGES[stage].tests:
-            if test_id not in done:
-                lines = _lines(checked, test_id)
-                if any(
-                    line.get("failure", {}).get("raised", {}).get("type") == "NotImplementedError" for line in lines
-                ):
-                    send({"left_out": "its backward is not implemented"})
-                    return
-                send({"test": test_id, "lines": lines, "arguments": _wrong_arguments(checked, test_id, lines)})
-                if time.monotonic() > until:
-                    return
-        send({"finished": stage})
+        else:
+            send({"finished": stage})
+
+
+def _facts(checked: Checked, means: Collection[str]) -> Facts:
+    """The facts about the Function. Nobody but ``means`` has declared anything."""
+    facts = checked.function.facts
+    return replace(facts, stale=tuple(sentence for sentence in facts.stale if sentence.partition(":")[0] in means))
+
+
+def _ordered(tests: Sequence[str], uses: Collection[str]) -> list[str]:
+    """The tests, the first about the derivative and then what the program does."""
+    asked = {_USED[word] for word in uses if word in _USED}
+    return sorted(tests, key=lambda test: test != "VJP-FD" and test not in asked)
 
 
 def _lines(checked: Checked, test_id: str) -> list[dict[str, Any]]:
@@ -134,39 +144,62 @@ def _wrong_arguments(checked: Checked, test_id: str, lines: Sequence[dict[str, A
     return {names[slot]: not bench.derives_but_for(call, tuple(x for x in slots if x != slot)) for slot in slots}
 
 
-def _checked(
-    function: Any, args: Sequence[Any], implementation: Implementation, stage: str, options: Mapping[str, Any]
-) -> Checked:
-    """The checks of a call, in the dtype of the stage, or in its own if it does not take that one."""
-    own = precision_of(args, implementation)
-    if not STAGES[stage].wide:
-        return _in_dtype(function, args, implementation, own, stage, options)
-    given = [x if implementation.is_tensor(x) else widened(x) for x in args]
-    try:
-        return _in_dtype(function, given, implementation, _WIDE.get(own, own), stage, options)
-    except UsageProblem as problem:
-        if isinstance(problem, AlwaysWrong) or own not in _WIDE:
-            raise
-        raise _Narrow(str(problem)) from problem
+class _Call:
+    """A call that a program makes, in the precision of a stage."""
 
+    def __init__(
+        self, function: Any, args: Sequence[Any], implementation: Implementation, stage: str,
+        options: Mapping[str, Any], uses: Collection[str],
+    ) -> None:  # fmt: skip
+        self.function, self.stage, self._implementation = function, stage, implementation
+        own, widest = precision_of(args, implementation), widest_of(args, implementation)
+        self.is_wide = STAGES[stage].wide and own != widest
+        if not own and not self.is_wide:
+            raise Unwatched("its tensors have several dtypes, or none of floating-point numbers")
+        self._args = [x if implementation.is_tensor(x) or not self.is_wide else widened(x) for x in args]
+        dtype = widest if self.is_wide else own
+        self.effects = effects(function, self._args, implementation, dtype)
+        if isinstance(self.effects.raised, NotImplementedError):
+            raise Unwatched("its backward is not implemented")
+        if self.effects.raised is not None and self.is_wide and "numbers" in stage:
+            raise _Narrow(f"backward raises in {dtype}")
+        # What a declaration would say of a Function that is only called is seen, and no fault: what it changes, that
+        # an output is cast, that a graph is used once, or gradients are had by .backward() alone.
+        # A tensor that is passed twice requires grad in both places, and is drawn in one. What .backward() gives cannot
+        # be differentiated by an enclosing .grad().
+        links, is_beyond = Links(args, implementation), stage == "beyond"
+        # Parameters of an object that is passed may be there because they require grad: that others do is asked last.
+        held = tuple(slot for slot in links.held if slot in self.effects.tracked)
+        self._steady = () if is_beyond else held
+        self.unasked = (
+            *("VJP-NEEDS",) * bool(links.same or self._steady),
+            *("FWD-GRADFLAG",) * bool(self._steady),
+            *("DBL-CORRECT", "DBL-ONCE") * self.effects.backward_only,
+            *("VJP-MASK",) * (is_beyond and not held),
+        )
+        self._options = {
+            "casts": stage != "beyond", "single_backward": "again" not in uses,
+            "backward_only": self.effects.backward_only, **options,
+            "dtypes": (dtype,), "examples": STAGES[stage].share,
+        }  # fmt: skip
 
-def _in_dtype(
-    function: Any, args: Sequence[Any], implementation: Implementation, dtype: str, stage: str,
-    options: Mapping[str, Any],
-) -> Checked:  # fmt: skip
-    size = sum(math.prod(implementation.describe(x).shape) for x in args if implementation.is_tensor(x))
+    def checked(self, **more: Any) -> Checked:
+        """The checks of the call. Raises _Narrow if it cannot be made in the precision of the stage."""
+        try:
+            found = self._checked(**more)
+            return self._checked(**more, stochastic=True) if found.function.facts.draws else found
+        except UsageProblem as problem:
+            if isinstance(problem, AlwaysWrong) or not self.is_wide:
+                raise
+            raise _Narrow(str(problem)) from problem
 
-    def checked(declaration: Declaration) -> Checked:
+    def _checked(self, **more: Any) -> Checked:
+        size = sum(math.prod(self._implementation.describe(x).shape) for x in self._args if self._is_tensor(x))
+        options = {**self._options, **more}
+        declaration = declared(self.function, self._args, self._implementation, self.effects, self._steady, **options)
         found = Checked(declaration, profile=_PROFILE, seed=0, explain=size <= SEARCHED)
         found.selection  # noqa: B018 - it raises where the call cannot be made
         return found
 
-    # What a declaration would say of a Function that is only called is seen, and no fault: here what it changes.
-    inplace = changed_in_place(function, args, implementation)
-    # That an output is cast, or a graph used once, is what the program does.
-    usual = {"casts": True, "single_backward": True}
-    seen = {**usual, **options, "dtypes": (dtype,), "inplace": inplace, "examples": STAGES[stage].share}
-    found = checked(declared(function, args, implementation, **seen))
-    if not found.function.facts.draws:
-        return found
-    return checked(declared(function, args, implementation, **{**seen, "stochastic": True}))
+    def _is_tensor(self, value: Any) -> bool:
+        return self._implementation.is_tensor(value)

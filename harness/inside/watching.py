@@ -22,7 +22,7 @@ from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import Any
 
-from . import applying, snapshot
+from . import applying, following, snapshot
 from .arguments import PACKAGE, is_tensor, key_of
 from .lines import Lines
 
@@ -33,8 +33,8 @@ _LOOKS, _FIRST = 0.005, 16
 # The least seconds for which it is worth to fork, and the most of one check. The first of a Function asks one test.
 _LEAST, _MOST = 0.25, 10.0
 # The stages of the checks of a kind of call, in double precision and, if the Function does not take that, in its own.
-_STAGES = {False: ("first numbers", "numbers", "conduct"), True: ("first narrow", "narrow", "conduct")}
-# The seconds of checks after which the first of a Function waits for the budget, too.
+_STAGES = {False: ("first numbers", "numbers", "conduct", "beyond"), True: ("first narrow", "narrow", "conduct")}
+# The seconds beyond the budget that the first checks of Functions may take.
 _FREE = 10.0
 # So often a process of a Function may be lost.
 _LOST = 2
@@ -85,11 +85,13 @@ class _Watch:
         # The Functions by class; those that are defined within a function are made anew again and again.
         self.known: dict[Any, _Function | None] = {}
         self.began, self.spent, self.looked = perf_counter(), 0.0, 0.0
+        # What the first checks of Functions took that were not in the budget.
+        self.given = 0.0
         self._checking = threading.Lock()
 
     def _end(self) -> None:
         for function in self._functions():
-            function.say(calls=next(function.counter) - 1, kinds=len(function.kinds), spent=function.spent)
+            function.end()
         if self._functions():
             self.lines.write(elapsed=perf_counter() - self.began, spent=self.spent)
 
@@ -102,11 +104,14 @@ class _Watch:
         if snapshot.IN_SNAPSHOT or self.lines.ended:
             return inner(cls, *args, **kwargs)
         function = self.known[cls] if cls in self.known else self._added(cls)
-        if function is not None:
-            function.calls = next(function.counter)
-            if function.is_looked_at():
-                self._look(function, cls, args, kwargs)
-        return inner(cls, *args, **kwargs)
+        if function is None:
+            return inner(cls, *args, **kwargs)
+        function.calls = next(function.counter)
+        followed = function.is_looked_at() and self._look(function, cls, args, kwargs)
+        outputs = inner(cls, *args, **kwargs)
+        if followed:
+            self._follow(function, cls, args, outputs)
+        return outputs
 
     def _added(self, cls: Any) -> _Function | None:
         key = f"{cls.__module__}:{cls.__qualname__}" if "<locals>" in cls.__qualname__ else cls
@@ -129,12 +134,29 @@ class _Watch:
         found.say(where=found.where)
         return found
 
-    def _look(self, function: _Function, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Check a call if it is due; what goes wrong in that is no matter of the program."""
-        start = perf_counter()
+    def _follow(self, function: _Function, cls: Any, args: tuple[Any, ...], outputs: Any) -> None:
+        """See what becomes of the outputs of a call; what goes wrong in that is no matter of the program."""
+
+        def spent(seconds: float) -> None:
+            self.looked += seconds
+
+        slots, number = [n for n, x in enumerate(args) if is_tensor(x)], function.calls
+        with contextlib.suppress(Exception):
+            following.follow(
+                cls, outputs, function.note_use, lambda n, value: function.note_value(number, slots[n], value), spent
+            )
+
+    def _look(self, function: _Function, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Check a call if it is due; what goes wrong in that is no matter of the program.
+
+        Returns whether autograd records the call.
+        """
+        start, work, recorded = perf_counter(), None, False
         try:
             call = function.bound(cls, args, kwargs)
-            work = function.due(call) if call is not None and _is_recorded(call) else None
+            if call is not None and _is_ordinary(call):
+                recorded = any(map(_requires_grad, call[1]))
+                work = function.due(call, recorded)
         except Exception:  # noqa: BLE001 - arguments may be anything
             work = None
         self.looked += perf_counter() - start
@@ -149,6 +171,7 @@ class _Watch:
                 function.leave_out(snapshot.own_fault(raised))
             finally:
                 self._checking.release()
+        return recorded
 
     @property
     def left(self) -> float:
@@ -158,10 +181,10 @@ class _Watch:
 
 
 class _Kind:
-    """A kind of call, with the tests that were asked about it."""
+    """A kind of call, which autograd records or not, with the tests that were asked about it."""
 
-    def __init__(self, number: int) -> None:
-        self.number, self.calls, self.is_narrow = number, 0, False
+    def __init__(self, number: int, recorded: bool) -> None:
+        self.number, self.recorded, self.calls, self.is_narrow = number, recorded, 0, False
         self.stages = list(_STAGES[False])
         self.done: list[str] = []
 
@@ -194,10 +217,21 @@ class _Function:
         self._watch, self.name, self._called, self.where = watch, name, called, where
         # Threads count together.
         self.counter, self.calls = itertools.count(1), 0
-        self.spent, self.checks, self._lost = 0.0, 0, 0
+        self.spent, self._lost = 0.0, 0
+        # Checks of calls that autograd records, and of others.
+        self._checks = {True: 0, False: 0}
+        # What the program does with its calls, and of which arguments a gradient was not finite.
+        self.uses: set[str] = set()
+        self._values: set[tuple[int, str]] = set()
         self.kinds: dict[Any, _Kind] = {}
         self.means: dict[str, Any] = {}
-        self._out = False
+        self._out, self._waits = False, False
+
+    def end(self) -> None:
+        """Write what is known at the end."""
+        self.say(calls=next(self.counter) - 1, kinds=len(self.kinds), spent=self.spent)
+        if self._waits and not any(self._checks.values()) and not self._out:
+            self.say(left_out="there was no time for it; --budget gives more")
 
     def say(self, **what: Any) -> None:
         """Write a line about it."""
@@ -222,17 +256,32 @@ class _Function:
         found.apply_defaults()
         return None if found.kwargs else (cls, found.args)
 
-    def due(self, call: tuple[Any, tuple[Any, ...]]) -> Callable[[], None] | None:
-        """What checks this call, if that is due."""
+    def note_use(self, word: str) -> None:
+        """The program does something with a call."""
+        if word not in self.uses:
+            self.uses.add(word)
+            self.say(does=word)
+
+    def note_value(self, call: int, slot: int, value: str) -> None:
+        """A gradient of the program's has NaN or infinity in it."""
+        if (slot, value) not in self._values:
+            self._values.add((slot, value))
+            self.say(call=call, slot=slot, not_finite=value)
+
+    def due(self, call: tuple[Any, tuple[Any, ...]], recorded: bool) -> Callable[[], None] | None:
+        """What checks this call, which autograd records or not, if that is due."""
         key: Any = tuple(map(_key, call[1]))
         if len(self.kinds) >= _MOST_KINDS and key not in self.kinds:
             key = _OTHERS
-        kind = self.kinds.setdefault(key, _Kind(len(self.kinds)))
+        kind = self.kinds.setdefault(key, _Kind(len(self.kinds), recorded))
         kind.calls += 1
         if not kind.stages and kind.calls & (kind.calls - 1) == 0:
             kind.again()
-        free = not self.checks and self._watch.spent < _FREE
-        if not kind.stages or (self._left < _LEAST and not free):
+        free = recorded and not self._checks[recorded] and self._watch.given < _FREE
+        if kind.stages and self._left < _LEAST and not free:
+            self._waits = True
+            return None
+        if not kind.stages:
             return None
         return functools.partial(self._check, kind, call)
 
@@ -247,7 +296,7 @@ class _Function:
         if why:
             self.leave_out(why)
             return
-        self.checks += 1
+        self._checks[kind.recorded] += 1
         stage = ""
         while kind.stages and kind.stages[0] != stage and not self._out:
             stage = kind.stages[0]
@@ -261,10 +310,10 @@ class _Function:
         """Ask about a call in a process of its own."""
         start = perf_counter()
         try:
-            about = {"kind": kind.number, "call": self.calls, "stage": kind.stages[0]}
+            about = {"kind": kind.number, "call": self.calls, "stage": kind.stages[0], "recorded": kind.recorded}
             check = functools.partial(
                 _suite().check, *call, name=self.name.rpartition(":")[2], where=self.where, done=kind.done,
-                stage=kind.stages[0], seconds=seconds, means=self.means,
+                stage=kind.stages[0], seconds=seconds, means=self.means, uses=sorted(self.uses),
             )  # fmt: skip
             for message in snapshot.messages(check, seconds):
                 kind.note(message)
@@ -272,6 +321,7 @@ class _Function:
                 self.say(**about, **message)
         finally:
             taken = perf_counter() - start
+            self._watch.given += taken if self._left < _LEAST else 0.0
             self.spent += taken
             self._watch.spent += taken
             _leave_out_of_deadlines(self._watch)
@@ -300,8 +350,13 @@ def _suite() -> Any:
 
 
 def _key(value: Any) -> Any:
-    """What tells kinds of arguments apart: of a number that may be any, no more than whether it is 0 or below."""
-    return (float, value > 0, value == 0) if type(value) is float else key_of(value)
+    """What tells kinds of arguments apart: of a number that may be any, no more than whether it is 0 or below.
+
+    Of objects that can be called, such as modules, it is their type.
+    """
+    if type(value) is float:
+        return float, value > 0, value == 0
+    return type(value) if callable(value) and not hasattr(value, "__qualname__") else key_of(value)
 
 
 def _is_of_program(raised: Exception) -> bool:
@@ -367,10 +422,10 @@ def _place(thing: Any) -> str:
         return str(getattr(thing, "__module__", ""))
 
 
-def _is_recorded(call: tuple[Any, tuple[Any, ...]]) -> bool:
-    """Whether autograd records the call as a call of ordinary tensors: there is nothing to check in others."""
+def _is_ordinary(call: tuple[Any, tuple[Any, ...]]) -> bool:
+    """Whether autograd would record the call as a call of ordinary tensors: there is nothing to check in others."""
     torch = sys.modules[PACKAGE]
-    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled() or not any(map(_requires_grad, call[1])):
+    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled() or not any(map(is_tensor, call[1])):
         return False
     native = torch._C
     return not (

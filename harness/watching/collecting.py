@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.facts import Facts
-from autograd_conformance.harness.outcomes import BROKEN, KEPT
+from autograd_conformance.harness.outcomes import BROKEN, KEPT, Kind
 from autograd_conformance.harness.reports import ndjson
 
 # A call: the file of its process, and its number there.
@@ -18,25 +18,32 @@ Made = tuple[str, int]
 
 @dataclass
 class Watched:
-    """A Function that a program called, with the results of the checks of its calls.
-
-    ``lines`` has one result for each test: of several calls the first that fails. ``checked`` are the calls that were
-    checked, ``wrong`` those in which a test failed, by its name, and ``right`` those in which it held. ``left_out`` are
-    sentences that say why calls were not checked.
-    """
+    """A Function that a program called, with the results of the checks of its calls."""
 
     name: str
+    # The file and line of its class.
     where: str = ""
-    # By process; one that is killed says no more than which call it has checked last.
+    # The calls of each process; one that is killed says no more than which call it has checked last.
     counts: dict[str, int] = field(default_factory=dict)
     kinds: int = 0
     facts: Facts = field(default_factory=Facts)
     code: dict[str, tuple[str, int]] = field(default_factory=dict)
+    # One result for each test: of several calls the first that fails. Those of calls that need no gradient, and those
+    # about what few programs ask for, are apart.
     lines: dict[str, ndjson.Line] = field(default_factory=dict)
+    unrecorded: dict[str, ndjson.Line] = field(default_factory=dict)
+    beyond: dict[str, ndjson.Line] = field(default_factory=dict)
+    # Words of `inside.following` for what the program does with its calls.
+    does: set[str] = field(default_factory=set)
+    # Sentences about infinite gradients of the program's own.
+    infinite: list[str] = field(default_factory=list)
+    # The calls that were checked, and by test those in which it holds and those in which it fails.
     checked: set[Made] = field(default_factory=set)
     right: dict[str, set[Made]] = field(default_factory=dict)
     wrong: dict[str, set[Made]] = field(default_factory=dict)
+    # Why calls were not checked, and why those that need no gradient were not.
     left_out: list[str] = field(default_factory=list)
+    left_out_unrecorded: list[str] = field(default_factory=list)
     always_wrong: str = ""
     # The arguments whose gradient was wrong, and those whose was right, where finite differences showed a wrong number.
     wrong_arguments: dict[str, bool] = field(default_factory=dict)
@@ -46,28 +53,65 @@ class Watched:
         """How many calls the program made."""
         return sum(self.counts.values())
 
-    @property
-    def how_often(self) -> list[str]:
-        """A sentence for each test that holds in some calls and not in others."""
-        every = {test: wrong | self.right.get(test, set()) for test, wrong in self.wrong.items()}
-        return [
-            f"{test} fails in {len(wrong)} of {len(every[test])} calls"
-            for test, wrong in self.wrong.items()
-            if len(wrong) < len(every[test])
-        ]
+    def how_often(self, test: str) -> str:
+        """In how many calls a test fails, if it holds in others; empty if it does not."""
+        wrong, right = self.wrong.get(test, set()), self.right.get(test, set())
+        every = len(wrong | right)
+        return f"{test} fails in {len(wrong)} of {every} calls" if right and wrong else ""
 
-    def note(self, line: ndjson.Line, made: Made) -> None:
-        """A result of one call is known."""
-        test, outcome = line["id"], line["outcome"]
-        for calls, outcomes in ((self.wrong, BROKEN), (self.right, KEPT)):
-            if outcome in outcomes:
+    def note(self, line: ndjson.Line, made: Made, flat: bool) -> None:
+        """A result of one call is known. Where outputs are ``flat``, a right gradient says nothing."""
+        for calls, outcomes in ((self.wrong, BROKEN), (self.right, () if flat else KEPT)):
+            if line["outcome"] in outcomes:
                 calls.setdefault(ndjson.test_of(line), set()).add(made)
-        known = self.lines.setdefault(test, line)
-        if known is not line:
-            better = _rank(line) < _rank(known)
-            kept = line if better else known
-            sums = {name: known.get(name, 0) + line.get(name, 0) for name in ("examples", "checks")}
-            self.lines[test] = {**kept, **sums}
+        _add(self.lines, line)
+
+    def note_value(self, line: dict[str, Any]) -> None:
+        """A gradient of the program's own has NaN or infinity in it."""
+        gradient = f"gradient of argument {line['slot']}"
+        if line["not_finite"] == "inf":
+            self.infinite.append(f"the {gradient} of call {line['call']} is infinite")
+            return
+        failure = {
+            "what": f"{gradient} in call {line['call']} of the program", "got": "nan", "expected": "a finite number",
+            "hint": "the outputs of this call, and the gradients that backward got, are finite",
+            "kind": Kind.NAN, "no_script": "the program made this call, and its values are not kept",
+        }  # fmt: skip
+        name = self.name.rpartition(":")[2]
+        found = {"id": f"VJP-FINITE[{name}]", "property": "VJP-FINITE", "function": name, "outcome": "fail"}
+        _add(self.lines, {"kind": "result", **found, "examples": 1, "checks": 1, "failure": failure})
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why calls were not checked; those that need no gradient matter where no other is checked."""
+        return self.left_out or (self.left_out_unrecorded if not self.lines else [])
+
+    @property
+    def asked(self) -> list[ndjson.Line]:
+        """The results about what the program does."""
+        return [*self.lines.values(), *(line for line in self.beyond.values() if self._does(line))]
+
+    @property
+    def not_asked(self) -> list[ndjson.Line]:
+        """The results about what it does not do."""
+        unrecorded = [line for test, line in self.unrecorded.items() if test not in self.lines]
+        return [*unrecorded, *(line for line in self.beyond.values() if not self._does(line))]
+
+    def _does(self, line: ndjson.Line) -> bool:
+        return _USES.get(line["property"]) in self.does
+
+
+# What a program does, by the property that it needs then.
+_USES = {"DBL-CORRECT": "second", "DBL-ONCE": "second"}
+
+
+def _add(lines: dict[str, ndjson.Line], line: ndjson.Line) -> None:
+    """Add a result to those of other calls, for each test one."""
+    known = lines.setdefault(line["id"], line)
+    if known is not line:
+        kept = line if _rank(line) < _rank(known) else known
+        sums = {name: known.get(name, 0) + line.get(name, 0) for name in ("examples", "checks")}
+        lines[line["id"]] = {**kept, **sums}
 
 
 def _rank(line: ndjson.Line) -> int:
@@ -117,11 +161,19 @@ def _note(program: Program, process: str, line: dict[str, Any]) -> None:
         one.facts, one.code = Facts.from_json(line["facts"]), {k: tuple(v) for k, v in line["code"].items()}
     if "call" in line and "test" in line:
         one.checked.add((process, line["call"]))
+    beyond, asked = line.get("stage") == "beyond", line.get("recorded") and line.get("stage") != "beyond"
     for result in line.get("lines", ()):
-        one.note(result, (process, line["call"]))
-    for argument, is_wrong in line.get("arguments", {}).items():
+        if asked:
+            one.note(result, (process, line["call"]), line.get("flat", False))
+        else:
+            _add(one.beyond if beyond else one.unrecorded, result)
+    if "not_finite" in line:
+        one.note_value(line)
+    one.does |= {line["does"]} if "does" in line else set()
+    for argument, is_wrong in line.get("arguments", {}).items() if asked else ():
         one.wrong_arguments[argument] = one.wrong_arguments.get(argument, True) and is_wrong
     one.always_wrong = one.always_wrong or line.get("wrong", "")
+    left_out = one.left_out if line.get("recorded", True) else one.left_out_unrecorded
     for reason in filter(None, (line.get("left_out"), line.get("lost"))):
-        if reason not in one.left_out:
-            one.left_out.append(reason)
+        if reason not in left_out:
+            left_out.append(reason)

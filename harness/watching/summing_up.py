@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autograd_conformance.harness.check.report import findings, printing
-from autograd_conformance.harness.check.report.conclusion import Conclusion, concluded
+from autograd_conformance.harness.check.report.conclusion import Conclusion, Fault, concluded
 from autograd_conformance.harness.check.report.grouping import Group
 from autograd_conformance.harness.check.report.verdicts import WRONG
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
@@ -30,8 +30,8 @@ _NOTHING = (
 )
 
 _UNRECORDED = (
-    "no call was an ordinary one: each was under no_grad, inference mode, a transform of torch.func or a tracer, or no "
-    "argument required grad"
+    "no call was an ordinary one: each was under no_grad, inference mode, a transform of torch.func or a tracer, or "
+    "had no tensor"
 )
 
 # What the last line says of each word of the table.
@@ -48,9 +48,11 @@ class Summary:
 
     def __init__(self, program: Program, scripts: Path) -> None:
         self._program = program
-        checked = [one for one in program.functions.values() if one.lines]
-        found = {one.name: concluded(one.facts, list(one.lines.values()), scripts) for one in checked}
-        self._known = {one.name: _worded(one, found[one.name]) for one in checked}
+        functions = program.functions.values()
+        self._known = {
+            one.name: _worded(one, concluded(one.facts, one.asked, scripts)) for one in functions if one.asked
+        }
+        self._beyond = {one.name: _beyond(one, scripts) for one in functions if one.not_asked}
 
     @property
     def status(self) -> int:
@@ -63,8 +65,11 @@ class Summary:
     def _status(self, one: Watched) -> int:
         if one.always_wrong:
             return FAILS
-        known = self._known.get(one.name)
-        return UNDECIDED if known is None else known.status(edges_fail=False)
+        known, beyond = self._known.get(one.name), self._beyond.get(one.name)
+        if known is not None:
+            return known.status(edges_fail=False)
+        held = beyond is not None and beyond.status(edges_fail=False) == HOLDS
+        return HOLDS if held else UNDECIDED
 
     def rows(self) -> Iterator[str]:
         """What was found, as rows of text: the Functions with a fault, those that were not checked, and a summary."""
@@ -73,12 +78,14 @@ class Summary:
             if self._status(one) == FAILS:
                 yield from self._fault(one)
         for one in functions:
-            for reason in one.left_out or [_UNRECORDED] * (not one.checked):
+            for reason in one.reasons or [_UNRECORDED] * (not one.checked):
                 some = "some calls are" if one.checked else "it is"
                 yield f"{one.name}: {some} not checked: {reason}"
         if not functions:
             yield _NOTHING
             return
+        for one in functions:
+            yield from self._notes(one)
         yield from self._table()
         yield self._counts()
 
@@ -88,8 +95,16 @@ class Summary:
             yield f"WRONG: {one.always_wrong}"
         if one.name in self._known:
             title = f"{one.name} ({one.where}): {_called(one)}"
-            about = [*one.how_often, *filter(None, [saying(one.where)])]
-            yield from printing.rows(title, self._known[one.name], about=about)
+            known = self._known[one.name]
+            often = [one.how_often(ndjson.test_of(fault.group.line)) for fault in known.faults]
+            yield from printing.rows(title, known, about=list(filter(None, [*often, saying(one.where)])))
+
+    def _notes(self, one: Watched) -> Iterator[str]:
+        """What is wrong with a Function that the program does not ask for, a line each."""
+        for sentence in one.infinite:
+            yield f"NOTE: {one.name}: {sentence}, and its outputs are finite"
+        for fault in self._beyond[one.name].faults if one.name in self._beyond else ():
+            yield f"NOTE: {one.name}: {_unasked(fault.group.line)}: {fault.group.verdict.word}: {_message(fault)}"
 
     def _table(self) -> Iterator[str]:
         width = max(len(one.name) for one in self._program.functions.values())
@@ -99,7 +114,7 @@ class Summary:
     def _word(self, one: Watched) -> str:
         """What is said of a Function in one word."""
         known = self._known.get(one.name)
-        differs = known is not None and any(fault.group.verdict.word == DIFFERS for fault in known.faults)
+        differs = known is not None and all(fault.group.verdict.word == DIFFERS for fault in known.faults)
         words = {HOLDS: "holds", FAILS: DIFFERS.upper() if differs else WRONG.upper(), UNDECIDED: "not verified"}
         return words[self._status(one)]
 
@@ -115,37 +130,71 @@ class Summary:
     def document(self, implementation: str = "torch") -> dict[str, Any]:
         """What was found, as `check` writes it for other programs."""
         functions = [
-            findings.function(one.name, one.where, self._status(one), self._known[one.name], one.code)
+            self._function(one)
             for one in self._program.functions.values()
-            if one.name in self._known
+            if one.name in self._known or one.name in self._beyond
         ]
         problems = [
             {"target": one.name, "message": reason}
             for one in self._program.functions.values()
-            for reason in (*one.left_out, *filter(None, [one.always_wrong]))
+            for reason in (*one.reasons, *filter(None, [one.always_wrong]))
         ]
         return findings.document(self.status, implementation, functions, problems)
+
+    def _function(self, one: Watched) -> dict[str, Any]:
+        """What was found about one Function; what the program does not ask for is a note."""
+        known, beyond = self._known.get(one.name), self._beyond.get(one.name)
+        found = findings.function(one.name, one.where, self._status(one), known or _nothing(one), one.code)
+        more = findings.function(one.name, one.where, HOLDS, beyond or _nothing(one), one.code)
+        notes = [{**each, "level": findings.NOTE} for each in more["findings"] if each["level"] == findings.ERROR]
+        return {**found, "findings": [*found["findings"], *notes]}
+
+
+# Why a program does not ask for a property; other results are of calls that need no gradient.
+_UNASKED = {
+    "DBL-CORRECT": "the program takes no second derivatives",
+    "DBL-ONCE": "the program takes no second derivatives",
+    "FWD-DTYPE": "in double precision",
+    "VJP-MASK": "where parameters of an object that is passed need no gradient",
+}
+
+
+def _unasked(line: ndjson.Line) -> str:
+    return _UNASKED.get(line["property"], "in calls that need no gradient")
+
+
+def _message(fault: Fault) -> str:
+    failure = fault.group.line["failure"]
+    return f"{failure['what']} ({ndjson.test_of(fault.group.line)})"
+
+
+def _nothing(one: Watched) -> Conclusion:
+    return Conclusion(one.facts, (), (), (), ())
+
+
+def _beyond(one: Watched, scripts: Path) -> Conclusion:
+    """What is concluded of what the program does not do; what follows from a fault of what it does is known."""
+    every, alone = (concluded(one.facts, lines, scripts) for lines in ([*one.asked, *one.not_asked], one.not_asked))
+    faults = tuple(fault for fault in every.faults if fault.group.line in one.not_asked)
+    return _worded(one, replace(alone, faults=faults))
 
 
 def _worded(one: Watched, known: Conclusion) -> Conclusion:
     """The conclusion in the words for a Function that nobody has declared."""
-    differs = _differs(one, known)
-    faults = tuple(replace(fault, group=_group(one, fault.group, differs)) for fault in known.faults)
-    return replace(known, faults=faults)
+    return replace(known, faults=tuple(replace(fault, group=_group(one, fault.group)) for fault in known.faults))
 
 
-def _differs(one: Watched, known: Conclusion) -> bool:
+def _differs(one: Watched, group: Group) -> bool:
     """Whether backward is another linear map than the derivative, for every argument of every call that was checked."""
-    heads = [fault.group for fault in known.faults]
-    alone = len(heads) == 1 and heads[0].verdict.word == WRONG and not heads[0].other_tests()
+    compared = ndjson.test_of(group.line) == _DERIVATIVE and group.verdict.word == WRONG and not group.other_tests()
     throughout = bool(one.wrong_arguments) and all(one.wrong_arguments.values()) and not one.right.get(_DERIVATIVE)
-    return alone and throughout and ndjson.test_of(heads[0].line) == _DERIVATIVE
+    return compared and throughout
 
 
-def _group(one: Watched, group: Group, differs: bool) -> Group:
+def _group(one: Watched, group: Group) -> Group:
     v = group.verdict
     guess, advice = (_undeclared(one.name, text) for text in (v.guess, v.advice))
-    if not differs:
+    if not _differs(one, group):
         return replace(group, verdict=replace(v, guess=guess, advice=advice))
     line = intentions.line_for(one.name, "surrogate")
     said = (

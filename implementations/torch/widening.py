@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,13 +44,19 @@ class _Widening:
             return value
         if isinstance(value, tuple | frozenset) and type(value) in (tuple, frozenset):
             return type(value)([self.of(x, depth - 1) for x in value])
-        if isinstance(value, list):
+        if isinstance(value, types.MethodType):
+            self.of(value.__self__, depth)
+        elif isinstance(value, functools.partial):
+            return functools.partial(self.of(value.func, depth - 1), *self.of(value.args, depth), **value.keywords)
+        elif isinstance(value, list):
             value[:] = [self.of(x, depth - 1) for x in value]
         elif isinstance(value, dict):
             self._replace(value, value.keys(), depth)
         elif callable(value) and getattr(value, "__closure__", None):
             for cell in value.__closure__:
-                cell.cell_contents = self.of(cell.cell_contents, depth - 1)
+                # A name may have no value yet.
+                if cell != types.CellType():
+                    cell.cell_contents = self.of(cell.cell_contents, depth - 1)
         elif hasattr(value, "__dict__"):
             self._replace(vars(value), vars(value).keys(), depth)
         return value

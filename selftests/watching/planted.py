@@ -130,6 +130,53 @@ def contiguous_only(ctx, g):
     return memory[:, None].expand(ctx.shape).clone()
 
 
+def recomputed(ctx, x, run, *weights):
+    ctx.save_for_backward(x, *weights)
+    ctx.run = run
+    return run(x)
+
+
+def through_recomputation(ctx, g):
+    with torch.enable_grad():
+        saved, *weights = ctx.saved_tensors
+        x = saved.detach().requires_grad_()
+        wanted = [x, *weights]
+        needed = [ctx.needs_input_grad[0], *ctx.needs_input_grad[2:]]
+        some = [each for each, needs in zip(wanted, needed, strict=True) if needs]
+        found = iter(torch.autograd.grad(ctx.run(x), some, g))
+    first, *others = [next(found) if needs else None for needs in needed]
+    return first, None, *others
+
+
+def twice_the_weights(ctx, g):
+    first, _, *others = through_recomputation(ctx, g)
+    return first, None, *(None if h is None else 2 * h for h in others)
+
+
+def in_backward_alone(ctx, g):
+    if not torch.autograd._is_checkpoint_valid():
+        raise RuntimeError("use .backward()")
+    return gradient_of_square(ctx, g)
+
+
+def twice_in_backward_alone(ctx, g):
+    return 2 * in_backward_alone(ctx, g)[0], *none(ctx)
+
+
+def emptying(ctx, x):
+    y = x * x
+    ctx.save_for_backward(x.clone())
+    ctx.others = ()
+    x.untyped_storage().resize_(0)
+    return y
+
+
+def in_single_precision(ctx, g):
+    found = torch.empty(g.shape)
+    found[range(len(g))] = 2 * g * ctx.saved_tensors[0]
+    return found
+
+
 # By name: forward, backward, the other arguments, and the property that names the fault; empty for a right Function.
 FUNCTIONS = {
     "WithObject": (scaled, lambda ctx, g: (g * ctx.scaling.factor, None), "object", ""),
@@ -152,6 +199,20 @@ FUNCTIONS = {
     "Rows": (rows, lambda ctx, g: g[:, None].expand(ctx.shape).clone(), "matrix", ""),
     "RowsOfMemory": (rows, contiguous_only, "matrix", "VJP-COTANGENT-LAYOUT"),
     "SameTwice": (product, gradients_of_product, "same", ""),
+    "Block": (recomputed, through_recomputation, "layer and weights", ""),
+    "WrongBlock": (recomputed, twice_the_weights, "layer and weights", "VJP-FD"),
+    "Method": (recomputed, through_recomputation, "method and weights", ""),
+    "WrongMethod": (recomputed, twice_the_weights, "method and weights", "VJP-FD"),
+    "Around": (recomputed, through_recomputation, "closure and weights", ""),
+    "WrongAround": (recomputed, twice_the_weights, "closure and weights", "VJP-FD"),
+    "BackwardAlone": (squared, in_backward_alone, "one", ""),
+    "WrongBackwardAlone": (squared, twice_in_backward_alone, "one", "VJP-FD"),
+    "Empties": (emptying, gradient_of_square, "copy", ""),
+    "WrongEmpties": (emptying, lambda ctx, g: g * ctx.saved_tensors[0], "copy", "VJP-FD"),
+    "SinglePrecision": (squared, in_single_precision, "one", ""),
+    "WrongSinglePrecision": (squared, lambda ctx, g: 2 * in_single_precision(ctx, g), "one", "VJP-FD"),
+    "SeveralDtypes": (product, gradients_of_product, "single and half", ""),
+    "WrongSeveralDtypes": (product, lambda ctx, g: (g * ctx.saved_tensors[1], g), "single and half", "VJP-FD"),
     "WrongTwice": (product, twice_the_first, "two", "VJP-FD"),
 }  # fmt: skip
 
@@ -160,7 +221,7 @@ CLASSES = {name: made(name, forward, backward) for name, (forward, backward, _, 
 
 def arguments(kind):
     """The arguments of a call."""
-    x = torch.randn(4, requires_grad=True)
+    x, layer = torch.randn(4, requires_grad=True), LAYER
     given = {
         "object": (x, SCALING),
         "layer": (torch.randn(5, 4, requires_grad=True), LAYER),
@@ -169,6 +230,11 @@ def arguments(kind):
         "one": (x,),
         "matrix": (torch.randn(3, 5, requires_grad=True),),
         "same": (x, x),
+        "copy": (x * 1,),
+        "layer and weights": (torch.randn(5, 4, requires_grad=True), LAYER, *LAYER.parameters()),
+        "method and weights": (torch.randn(5, 4, requires_grad=True), LAYER.forward, *LAYER.parameters()),
+        "closure and weights": (torch.randn(5, 4, requires_grad=True), lambda x: layer(x), *layer.parameters()),
+        "single and half": (x, torch.randn(4, dtype=torch.float16, requires_grad=True)),
     }
     return given[kind]
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,8 @@ class Treatment:
     fresh: bool = False
     # Gradients must be read from the leaves after .backward().
     backward_only: bool = False
+    # Turns the arguments of a call into what the Function gets.
+    linked: Callable[[Sequence[Any]], Sequence[Any]] = tuple
 
 
 class Native:
@@ -51,7 +53,7 @@ def adapted(
     ``canonical`` form.
     """
     kind = type(implementation)
-    treating: Any = type(kind.__name__, (_Treating, kind), {**asdict(treatment), "__module__": kind.__module__})
+    treating: Any = type(kind.__name__, (_Treating, kind), {**vars(treatment), "__module__": kind.__module__})
     found: Implementation = treating.__new__(treating)
     vars(found).update(vars(implementation), mine=(cls, count, canonical))
     return found
@@ -103,6 +105,7 @@ class _Treating(Implementation):
     seeded: bool
     fresh: bool
     backward_only: bool
+    linked: Callable[[Sequence[Any]], Sequence[Any]]
     mine: tuple[Any, int, Canonical | None]
     # Called before each call and each backward of the Function.
     on_call: Callable[[], None] = staticmethod(lambda: None)
@@ -110,8 +113,9 @@ class _Treating(Implementation):
     def function(self, cls: Any) -> Callable[..., Any]:
         call = cls.apply if isinstance(cls, Native) else super().function(cls)
         keep, (mine, count, canonical) = self.is_tensor, self.mine
+        linked = self.linked
         if not _same(cls, mine):
-            count, canonical = 0, None
+            count, canonical, linked = 0, None, tuple
         seeding = self.reseed if self.seeded else None
 
         def called(*args: Any) -> Any:
@@ -119,7 +123,7 @@ class _Treating(Implementation):
             if seeding is not None:
                 seeding()
             with orderly():
-                outputs = call(*args)
+                outputs = call(*linked(args))
             if canonical is not None:
                 outputs = canonical(as_tuple(outputs), args)
             tensors = tuple(y for y in as_tuple(outputs) if keep(y))

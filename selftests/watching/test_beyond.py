@@ -1,0 +1,106 @@
+"""What a program does with its calls decides what is a fault, and what is noted beside."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+from autograd_conformance.selftests.watching.watched_program import HEAD, rows_of, watched
+
+if not hasattr(os, "fork") or sys.platform == "darwin":
+    pytest.skip("on this platform no process can be forked", allow_module_level=True)
+
+CALLS = """
+import copy
+
+def detached(ctx, g):
+    return 2 * g * ctx.saved_tensors[0].detach()
+
+def single(ctx, x):
+    return square(ctx, x).float()
+
+def halved(ctx, g):
+    return g * ctx.saved_tensors[0]
+
+def root(ctx, x):
+    ctx.save_for_backward(x)
+    return x.abs().sqrt()
+
+def slope(ctx, g):
+    y = ctx.saved_tensors[0]
+    return g * torch.where(y == 0, END, y.sign() / (2 * y.abs().sqrt()))
+
+def call(name, *functions, x=x):
+    return made(name, *functions).apply(x).sum()
+
+zero = torch.zeros(3, requires_grad=True)
+call("Once").backward()
+call("Detached", square, detached).backward()
+call("Single", single).backward()
+call("Unneeded", square, halved, x=x.detach())
+call("NeededToo", square, x=x.detach())
+END = torch.nan
+call("NaN", root, slope, x=zero).backward()
+END = torch.inf
+call("Infinite", root, slope, x=zero).backward()
+call("Overflowing", root, slope, x=zero).mul(torch.inf).backward()
+"""
+# The same, as a penalty on a gradient needs it.
+SECOND = """
+def detached(ctx, g):
+    return 2 * g * ctx.saved_tensors[0].detach()
+
+gradient_of_x, = torch.autograd.grad(made("Twice", square, detached).apply(x).sum(), x, create_graph=True)
+(gradient_of_x * x).sum().backward()
+y = made("Right").apply(x)
+gradient_of_x, = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+gradient_of_x.sum().backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def of_calls(tmp_path_factory):
+    return watched(tmp_path_factory.mktemp("calls"), HEAD + CALLS, "--budget", "100", torch=True)
+
+
+def _found(functions, name):
+    return [(each["level"], each["verdict"], each["property"]) for each in functions[name]["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "said"),
+    [
+        ("Once", [], ""),
+        ("Detached", [("note", "silently detached", "DBL-CORRECT")], "the program takes no second derivatives"),
+        ("Single", [("note", "misfits", "FWD-DTYPE")], "in double precision"),
+        ("Unneeded", [("note", "wrong", "VJP-FD")], "in calls that need no gradient"),
+        ("NeededToo", [], ""),
+        ("NaN", [("error", "not finite", "VJP-FINITE")], ""),
+        ("Infinite", [], "the gradient of argument 0 of call 1 is infinite"),
+        ("Overflowing", [], ""),
+    ],
+)
+def test_what_the_program_does_not_do_is_noted(of_calls, name, found, said):
+    done, functions, _ = of_calls
+    assert [each for each in _found(functions, name) if each[1] != "not verified"] == found, done.stderr
+    notes = [line for line in done.stderr.splitlines() if line.startswith(f"NOTE: __main__:{name}: ")]
+    assert len(notes) == bool(said), done.stderr
+    assert said in "".join(notes)
+
+
+def test_notes_are_no_faults(of_calls):
+    rows = rows_of(of_calls[0].stderr)
+    assert {name for name, row in rows.items() if "WRONG" in row or "DIFFERS" in row} == {"NaN"}
+    assert "not verified" in rows["Unneeded"]
+    assert all("holds" in rows[name] for name in ("Once", "Detached", "Single", "NeededToo"))
+
+
+def test_second_derivatives_that_a_program_takes_must_be_right(tmp_path):
+    done, functions, _ = watched(tmp_path, HEAD + SECOND, "--budget", "100", torch=True)
+    assert _found(functions, "Twice") == [("error", "silently detached", "DBL-CORRECT")], done.stderr
+    assert _found(functions, "Right") == []
+    assert done.returncode == 1
