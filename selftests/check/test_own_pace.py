@@ -47,6 +47,16 @@ def test_the_share_is_halved_where_the_time_doubles(monkeypatch, seconds, share)
     assert [f"1/{round(1 / share)} of the examples" in sentence for sentence in said] == [True] * facts.paced
 
 
+def test_a_slow_function_of_several_outputs_is_timed(monkeypatch):
+    def two(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x, x * 2
+
+    both = custom(forward=two, backward=lambda ctx, g, h: 2 * g * ctx.saved_tensors[0] + 2 * h)
+    facts = timed(monkeypatch, 0.004, both)
+    assert (facts.share, facts.own_faults) == (1 / 2, ())
+
+
 def test_a_slow_backward_that_raises_is_left_to_the_tests(monkeypatch):
     raising = function(torch.square, lambda g, *_: (g, g), name="Raising")
     assert timed(monkeypatch, 1.0, raising).outputs

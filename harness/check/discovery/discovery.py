@@ -118,8 +118,12 @@ class Known:
 
     @property
     def made(self) -> list[Example]:
-        """The simple calls with their tensors."""
-        return list(map(self.subject.made, self.trials.simple))
+        """The simple calls with their tensors, and a cotangent for each output."""
+        return [self.subject.made(replace(call, cotangents=self._cotangents)) for call in self.trials.simple]
+
+    @property
+    def _cotangents(self) -> tuple[Cotangent | None, ...]:
+        return tuple(Cotangent() if output.differentiable else None for output in self.outputs)
 
     @cached_property
     def coarse(self) -> list[str]:
@@ -205,8 +209,7 @@ class Known:
     @property
     def has_formula(self) -> bool:
         """Whether built-in operations of its formula give gradients in float16."""
-        ends = tuple(Cotangent() if output.differentiable else None for output in self.outputs)
-        whole = [replace(call, cotangents=ends) for call in self.trials.working[:TRIED]]
+        whole = [replace(call, cotangents=self._cotangents) for call in self.trials.working[:TRIED]]
         half = [recast(call, "float16", self.own) for call in whole if "float16" in self.dtypes]
         return bool(half) and None not in map(gradients_of_formula, map(self.subject.made, half))
 
