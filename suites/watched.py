@@ -10,19 +10,23 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from autograd_conformance.harness.check.bench import Bench
+from autograd_conformance.harness.check.declaration.declaration import Declaration
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.report import places
 from autograd_conformance.harness.outcomes import AlwaysWrong, Kind, UsageProblem
+from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.testing.drawing import forget_outer_test
+from autograd_conformance.harness.testing.marks import Claim
 from autograd_conformance.harness.testing.profiles import Profile
 from autograd_conformance.harness.testing.transforms import SEARCHED
 from autograd_conformance.harness.watching.effects import effects
-from autograd_conformance.harness.watching.given import Unwatched, declared, precision_of, widest_of
+from autograd_conformance.harness.watching.given import Unwatched, declared, drawn, precision_of, widest_of
 from autograd_conformance.harness.watching.links import Links
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch.widening import widened
-from autograd_conformance.strategies.calls import parse
+from autograd_conformance.strategies.calls import Tensor, parse
+from autograd_conformance.strategies.given import NEAR
 from autograd_conformance.suites.declared import Checked, claims
 
 # The tests that ask for nothing but this call: about its numbers, which are compared in double precision, and about
@@ -60,6 +64,8 @@ STAGES = {
 }
 # What is asked first if the program does this, by the words of `inside.following`.
 _USED = {"unused": "VJP-UNUSED", "expanded": "VJP-COTANGENT-LAYOUT", "strided": "VJP-COTANGENT-LAYOUT"}
+# The tests that compare with finite differences.
+_SLOPES = ("VJP-FD", "DBL-CORRECT")
 # There is little to draw for a call whose arguments are given.
 _PROFILE = Profile("watch", 3, True, False, "the calls of a program")
 
@@ -78,12 +84,13 @@ class _Narrow(Exception):
 
 def check(
     function: Any, args: Sequence[Any], *, name: str, where: str, stage: str, done: Collection[str], seconds: float,
-    means: Mapping[str, Any], uses: Collection[str], send: Send,
+    means: Mapping[str, Any], uses: Collection[str], scripted: Collection[str], send: Send,
 ) -> None:  # fmt: skip
     """Ask the tests of a stage that are not done yet about a call, until the time is up: one at least.
 
     ``means`` are options of a declaration that say what is meant, and ``uses`` words for what the program does with
-    such calls. Sends the facts about the Function and a result for each test, or why the call cannot be checked.
+    such calls; tests that are ``scripted`` have a script. Sends the facts about the Function, a result for each test
+    and scripts of those that fail, or why the call cannot be checked.
     """
     forget_outer_test()
     until = time.monotonic() + seconds
@@ -103,6 +110,8 @@ def check(
                     send({"test": test_id, "lines": lines, "arguments": arguments, "flat": call.effects.is_flat})
                     if time.monotonic() > until:
                         return
+                    if test_id not in scripted:
+                        send({"scripts": _scripts(call, test_id, lines)})
         except AlwaysWrong as wrong:
             send({"wrong": str(wrong)})
         except _Narrow as problem:
@@ -111,6 +120,22 @@ def check(
             send({"left_out": str(problem)})
         else:
             send({"finished": stage})
+
+
+def _scripts(call: _Call, test_id: str, lines: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """For failures of a test the scripts of calls of the same kind that fail alike."""
+    failures = {line["id"]: line["failure"].get("kind") for line in lines if line["outcome"] == "fail"}
+    if not failures:
+        return {}
+    try:
+        checked = call.drawn()
+        found = _lines(checked, test_id) if checked is not None else []
+    except UsageProblem:
+        # Other numbers may not be what the Function is for.
+        return {}
+    alike = (line for line in found if line["id"] in failures and line["outcome"] == "fail")
+    same = (line for line in alike if line["failure"].get("kind") == failures[line["id"]])
+    return {line["id"]: line["failure"]["script"] for line in same if line["failure"].get("script")}
 
 
 def _facts(checked: Checked, means: Collection[str]) -> Facts:
@@ -128,7 +153,34 @@ def _ordered(tests: Sequence[str], uses: Collection[str]) -> list[str]:
 def _lines(checked: Checked, test_id: str) -> list[dict[str, Any]]:
     tests = [(claim, test) for claim, test in claims().values() if claim.test == test_id]
     found = [checked.line(claim, test, subject) for claim, test in tests for subject in checked.subjects(claim)]
-    return [line for line in found if line is not None]
+    return [_undecided(line) if _is_of_others(checked, line) else line for line in found if line is not None]
+
+
+def _undecided(line: dict[str, Any]) -> dict[str, Any]:
+    """The result, without its failure, of a test that says nothing."""
+    rest = {key: value for key, value in line.items() if key != "failure"}
+    return {
+        **rest,
+        "outcome": "vacuous",
+        "vacuous": ndjson.UNCHECKED,
+        "reason": "forward refuses numbers near those of the call",
+    }
+
+
+def _claim_of(test_id: str) -> Claim:
+    return next(claim for claim, _ in claims().values() if claim.test == test_id)
+
+
+def _is_of_others(checked: Checked, line: dict[str, Any]) -> bool:
+    """Whether a failure is that forward refuses numbers that the program did not give: those of finite differences, and
+    others near its own.
+    """
+    failure = line.get("failure", {})
+    if not failure.get("raised") or not failure.get("call"):
+        return False
+    call, bench = parse(failure["call"]), Bench(next(checked.subjects(_claim_of(line["property"]))))
+    near = any(isinstance(arg, Tensor) and arg.fill == NEAR for arg in call.args)
+    return (near and bench.raised_by_forward(call) is not None) or (line["property"] in _SLOPES and bench.runs(call))
 
 
 def _wrong_arguments(checked: Checked, test_id: str, lines: Sequence[dict[str, Any]]) -> dict[str, bool]:
@@ -137,8 +189,7 @@ def _wrong_arguments(checked: Checked, test_id: str, lines: Sequence[dict[str, A
     wrong = [failure for failure in failures if failure.get("kind") == Kind.WRONG and failure.get("call")]
     if not wrong or not checked.explain:
         return {}
-    claim = next(claim for claim, _ in claims().values() if claim.test == test_id)
-    bench, call = Bench(next(checked.subjects(claim))), parse(wrong[0]["call"])
+    bench, call = Bench(next(checked.subjects(_claim_of(test_id)))), parse(wrong[0]["call"])
     slots = [slot for slot, requires in enumerate(call.mask) if requires]
     names = [argument.name for argument in checked.function.arguments]
     return {names[slot]: not bench.derives_but_for(call, tuple(x for x in slots if x != slot)) for slot in slots}
@@ -193,13 +244,21 @@ class _Call:
                 raise
             raise _Narrow(str(problem)) from problem
 
+    def drawn(self) -> Checked | None:
+        """The checks of calls of the same kind with other numbers; None if no script could make them."""
+        call = self.function, self._args, self._implementation, self.effects
+        declaration = drawn(*call, **self._options)
+        return None if declaration is None else self._checks_of(declaration)
+
     def _checked(self, **more: Any) -> Checked:
-        size = sum(math.prod(self._implementation.describe(x).shape) for x in self._args if self._is_tensor(x))
-        options = {**self._options, **more}
-        declaration = declared(self.function, self._args, self._implementation, self.effects, self._steady, **options)
-        found = Checked(declaration, profile=_PROFILE, seed=0, explain=size <= SEARCHED)
+        call = self.function, self._args, self._implementation, self.effects
+        found = self._checks_of(declared(*call, self._steady, **{**self._options, **more}))
         found.selection  # noqa: B018 - it raises where the call cannot be made
         return found
+
+    def _checks_of(self, declaration: Declaration) -> Checked:
+        size = sum(math.prod(self._implementation.describe(x).shape) for x in self._args if self._is_tensor(x))
+        return Checked(declaration, profile=_PROFILE, seed=0, explain=size <= SEARCHED)
 
     def _is_tensor(self, value: Any) -> bool:
         return self._implementation.is_tensor(value)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
+from autograd_conformance.harness.check.declaration import intentions
 from autograd_conformance.harness.check.report import formats
 from autograd_conformance.harness.commands import Number, Problem, echo
 from autograd_conformance.harness.inside.watching import USUAL
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.processes import instrumented
 from autograd_conformance.harness.processes.child import exit_status
-from autograd_conformance.harness.watching import intentions
 from autograd_conformance.harness.watching.collecting import collected
 from autograd_conformance.harness.watching.summing_up import SCRIPTS, Summary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograd_conformance.harness.drafting import scanning, writing
@@ -27,7 +27,8 @@ class Assumed:
 
 def assumed(place: str, implementation: str, folder: Path, *, seconds: float, called: Callable[[str], None]) -> Assumed:
     """Write declarations of a module's Functions into this folder. Raises UsageProblem if it has none to check."""
-    found = scanning.scanned(place, implementation, seconds=seconds, called=called)
+    scanned = scanning.scanned(place, implementation, seconds=seconds, called=called)
+    found = replace(scanned, found=writing.meant(scanned.found, Path.cwd()))
     if not found.found:
         unread = "".join(f"; {name} cannot be imported: {why}" for name, why in list(found.unread.items())[:3])
         unread += "".join(f"; {sentence}" for sentence in _missing(found))

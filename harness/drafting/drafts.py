@@ -112,7 +112,7 @@ class Draft:
     place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``observed`` is the shape that became
     any shape. ``last`` is the length of the last dimension, if that never varied in many shapes. ``surrogate`` says why
     gradients are no derivatives, ``stochastic`` that random numbers are drawn, and ``once`` that backward cannot be
-    differentiated.
+    differentiated. ``means`` has what pyproject.toml says of it.
     """
 
     parts: tuple[Part, ...]
@@ -127,6 +127,7 @@ class Draft:
     surrogate: str = ""
     stochastic: bool = False
     once: bool = False
+    means: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def missing(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograd_conformance.harness.check.declaration import intentions
 from autograd_conformance.harness.drafting import inferring, settling, writing
 from autograd_conformance.harness.drafting.recording import Recorded
 from autograd_conformance.harness.drafting.writing import Drafted
@@ -28,7 +29,11 @@ class Written:
 
 
 def verify(output: Path) -> None:
-    """Raise UsageProblem for a file that cannot be written: one that is there may have been edited."""
+    """Raise UsageProblem for a file that cannot be written: one that is there may have been edited.
+
+    Also for a pyproject.toml that cannot be read: its words become part of the declarations.
+    """
+    intentions.read(Path.cwd())
     if output.suffix != ".py":
         raise UsageProblem(f"declarations are Python: name a file that ends in .py, not {output}")
     if output.exists():
@@ -44,7 +49,8 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
     if not found.functions:
         raise UsageProblem(_NOTHING)
     drafted = [Drafted(function, draft) for function in found.functions for draft in inferring.drafts(function)]
-    results = settling.settled(drafted, output.resolve(), "torch", seconds=seconds)
+    settled = settling.settled(drafted, output.resolve(), "torch", seconds=seconds)
+    results = writing.meant(settled, Path.cwd())
     written = writing.text(results, output.resolve(), _shown(command))
     compile(written, str(output), "exec")
     output.write_text(written, encoding="utf-8")

@@ -7,10 +7,11 @@ import keyword
 import os
 import re
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autograd_conformance.harness.check.declaration import intentions
 from autograd_conformance.harness.drafting.drafts import Draft, Import
 from autograd_conformance.harness.drafting.observed import Observed
 
@@ -42,6 +43,15 @@ class Drafted:
     draft: Draft
     notes: tuple[str, ...] = ()
     reason: str = ""
+
+
+def meant(found: Iterable[Drafted], folder: Path) -> list[Drafted]:
+    """The drafts with what pyproject.toml, as seen from a folder, says of them.
+
+    Raises UsageProblem if that cannot be read.
+    """
+    table = intentions.read(folder)
+    return [replace(x, draft=replace(x.draft, means=intentions.of(x.function.name, table))) for x in found]
 
 
 @dataclass(frozen=True)
@@ -203,7 +213,8 @@ def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: st
         "once": "backward is decorated so",
     }
     for option in _options(draft):
-        about = said.get(option.removesuffix("=True"), "")
+        word = option.partition("=")[0]
+        about = f"{intentions.FILE} says so" if word in draft.means else said.get(word, "")
         code.append(f"    {option},{f'  # {about}' * bool(about)}")
     code.append(")")
     return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
@@ -240,7 +251,8 @@ def _options(draft: Draft) -> Iterator[str]:
         yield f"sizes={_sizes(draft)}"
     if draft.inplace:
         yield f"inplace={draft.inplace!r}"
-    yield from (f"{word}=True" for word in ("surrogate", "stochastic", "once") if getattr(draft, word))
+    seen = {word: True for word in ("surrogate", "stochastic", "once") if getattr(draft, word)}
+    yield from (f"{word}={value!r}" for word, value in {**seen, **draft.means}.items() if value)
 
 
 def _counted(drafted: Drafted) -> str:

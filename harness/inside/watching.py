@@ -22,15 +22,18 @@ from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import Any
 
-from . import applying, following, snapshot
+from . import applying, following, in_hypothesis, snapshot
 from .arguments import PACKAGE, is_tensor, key_of
 from .lines import Lines
 
 # Kinds of calls of one Function that are told apart; calls of others count as the last.
 _MOST_KINDS = 50
-# The part of the program's time in which the kinds of calls are looked at, after so many calls of a Function.
-_LOOKS, _FIRST = 0.005, 16
-# The least seconds for which it is worth to fork, and the most of one check. The first of a Function asks one test.
+# The part of the program's time in which the kinds of calls are looked at, after so many calls of a Function, and that
+# in which it is seen what becomes of them.
+_LOOKS, _FIRST, _FOLLOWS = 0.005, 16, 0.003
+# How many times as much as others a Function may take of what checks may take.
+_UNEVEN = 3
+# The least seconds for which it is worth to fork, and the most of one check.
 _LEAST, _MOST = 0.25, 10.0
 # The stages of the checks of a kind of call, in double precision and, if the Function does not take that, in its own.
 _STAGES = {False: ("first numbers", "numbers", "conduct", "beyond"), True: ("first narrow", "narrow", "conduct")}
@@ -84,7 +87,7 @@ class _Watch:
     def _begin(self) -> None:
         # The Functions by class; those that are defined within a function are made anew again and again.
         self.known: dict[Any, _Function | None] = {}
-        self.began, self.spent, self.looked = perf_counter(), 0.0, 0.0
+        self.began, self.spent, self.looked, self.followed = perf_counter(), 0.0, 0.0, 0.0
         # What the first checks of Functions took that were not in the budget.
         self.given = 0.0
         self._checking = threading.Lock()
@@ -109,7 +112,7 @@ class _Watch:
         function.calls = next(function.counter)
         followed = function.is_looked_at() and self._look(function, cls, args, kwargs)
         outputs = inner(cls, *args, **kwargs)
-        if followed:
+        if followed and self.followed < _FOLLOWS * (perf_counter() - self.began):
             self._follow(function, cls, args, outputs)
         return outputs
 
@@ -138,7 +141,7 @@ class _Watch:
         """See what becomes of the outputs of a call; what goes wrong in that is no matter of the program."""
 
         def spent(seconds: float) -> None:
-            self.looked += seconds
+            self.followed += seconds
 
         slots, number = [n for n, x in enumerate(args) if is_tensor(x)], function.calls
         with contextlib.suppress(Exception):
@@ -197,7 +200,7 @@ class _Kind:
         elif "finished" in message:
             self.stages.pop(0)
             self.done = []
-        elif "facts" not in message:
+        elif not {"facts", "scripts"} & message.keys():
             self.stages.clear()
 
     @property
@@ -223,6 +226,8 @@ class _Function:
         # What the program does with its calls, and of which arguments a gradient was not finite.
         self.uses: set[str] = set()
         self._values: set[tuple[int, str]] = set()
+        # The tests that a script shows to fail.
+        self._scripted: set[str] = set()
         self.kinds: dict[Any, _Kind] = {}
         self.means: dict[str, Any] = {}
         self._out, self._waits = False, False
@@ -242,7 +247,9 @@ class _Function:
         if self._out:
             return False
         watch = self._watch
-        return self.calls <= _FIRST or watch.looked < _LOOKS * (perf_counter() - watch.began)
+        # Of a Function that was not checked yet calls are looked at for longer.
+        most = _LOOKS * (1 if self._checks[True] else 2)
+        return self.calls <= _FIRST or watch.looked < most * (perf_counter() - watch.began)
 
     def bound(self, cls: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]] | None:
         """What a check calls, and with which arguments, all by position; None for what is no call of its own."""
@@ -288,7 +295,9 @@ class _Function:
     @property
     def _left(self) -> float:
         """The seconds that its checks may take now."""
-        return min(self._watch.left, self._watch.limit - self.spent)
+        watch = self._watch
+        even = (watch.spent + watch.left) / max(1, len(watch.known))
+        return min(watch.left, watch.limit - self.spent, _UNEVEN * even - self.spent)
 
     def _check(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]]) -> None:
         """Go through the stages of a kind of call, as long as there is time."""
@@ -300,7 +309,8 @@ class _Function:
         stage = ""
         while kind.stages and kind.stages[0] != stage and not self._out:
             stage = kind.stages[0]
-            self._ask(kind, call, min(max(self._left, 0.0), _MOST))
+            # One that did not end gets more time once.
+            self._ask(kind, call, min(max(self._left, 0.0), _MOST * (1 + self._lost)))
             self._out = self._lost >= _LOST
             # Another first stage is begun whatever the time is.
             if self._left < _LEAST and not kind.begins:
@@ -314,9 +324,11 @@ class _Function:
             check = functools.partial(
                 _suite().check, *call, name=self.name.rpartition(":")[2], where=self.where, done=kind.done,
                 stage=kind.stages[0], seconds=seconds, means=self.means, uses=sorted(self.uses),
+                scripted=sorted(self._scripted),
             )  # fmt: skip
             for message in snapshot.messages(check, seconds):
                 kind.note(message)
+                self._scripted |= {test.partition("[")[0] for test in message.get("scripts", ())}
                 self._lost += "lost" in message
                 self.say(**about, **message)
         finally:
@@ -324,7 +336,7 @@ class _Function:
             self._watch.given += taken if self._left < _LEAST else 0.0
             self.spent += taken
             self._watch.spent += taken
-            _leave_out_of_deadlines(self._watch)
+            in_hypothesis.leave_out_of_deadlines(lambda: self._watch.spent)
 
     def leave_out(self, why: str) -> None:
         """Check no call of it any more."""
@@ -339,7 +351,7 @@ def _suite() -> Any:
         # A collection would look at all objects of the program.
         gc.disable()
         try:
-            with _outside_of_tests():
+            with in_hypothesis.outside_of_tests():
                 importlib.import_module(_SUITE).prepare()
         finally:
             (gc.enable if collects else gc.disable)()
@@ -367,33 +379,6 @@ def _is_of_program(raised: Exception) -> bool:
     if "site-packages" in files[-1]:
         return not imports
     return not files[-1].startswith((*ours, "<frozen"))
-
-
-def _outside_of_tests() -> contextlib.AbstractContextManager[Any]:
-    """A context in which tests of Hypothesis may be defined, also while the program runs one."""
-    context = getattr(sys.modules.get("hypothesis.control"), "_current_build_context", None)
-    found: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-    return found if context is None else context.with_value(None)
-
-
-def _leave_out_of_deadlines(watch: _Watch) -> None:
-    """Let Hypothesis, if the program uses it, measure its tests without the time of the checks."""
-    core = sys.modules.get("hypothesis.core")
-    if core is not None and not isinstance(core.time, _Clock):
-        core.time = _Clock(core.time, watch)  # type: ignore[attr-defined]
-
-
-class _Clock:
-    """The module `time`, with a perf_counter that stands still while a call is checked."""
-
-    def __init__(self, module: Any, watch: _Watch) -> None:
-        self._module, self._watch = module, watch
-
-    def perf_counter(self) -> float:
-        return float(self._module.perf_counter()) - self._watch.spent
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
 
 
 @contextlib.contextmanager

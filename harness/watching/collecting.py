@@ -33,6 +33,8 @@ class Watched:
     lines: dict[str, ndjson.Line] = field(default_factory=dict)
     unrecorded: dict[str, ndjson.Line] = field(default_factory=dict)
     beyond: dict[str, ndjson.Line] = field(default_factory=dict)
+    # Scripts of calls of the same kind as those that fail, by the id of the result.
+    scripts: dict[str, str] = field(default_factory=dict)
     # Words of `inside.following` for what the program does with its calls.
     does: set[str] = field(default_factory=set)
     # Sentences about infinite gradients of the program's own.
@@ -167,6 +169,7 @@ def _note(program: Program, process: str, line: dict[str, Any]) -> None:
             one.note(result, (process, line["call"]), line.get("flat", False))
         else:
             _add(one.beyond if beyond else one.unrecorded, result)
+    one.scripts.update(line.get("scripts", {}))
     if "not_finite" in line:
         one.note_value(line)
     one.does |= {line["does"]} if "does" in line else set()

@@ -80,6 +80,27 @@ def declared(
     return observed
 
 
+def drawn(
+    function: Any, args: Sequence[Any], implementation: Implementation, effects: Effects, **options: Any
+) -> Declaration | None:  # fmt: skip
+    """The declaration of calls of the same kind whose floating-point numbers are drawn.
+
+    None if a call has what a script of it cannot make: objects, and tensors that they hold or that are passed twice.
+    """
+    links = Links(args, implementation)
+    literal = all(implementation.is_tensor(x) or isinstance(x, _LITERALS) for x in args)
+    if not literal or links.same or effects.consumed or str(getattr(function, "__module__", "")) == "__main__":
+        return None
+    names = parameter_names(function, len(args), implementation.name)
+    found = [_argument(name, name, value, implementation) for value, name in zip(args, names, strict=True)]
+    for slot, each in enumerate(found):
+        if isinstance(each, Array):
+            found[slot] = replace(each, recorded=None, constant=each.constant or slot not in effects.tracked)
+        else:
+            found[slot] = replace(each, build=None)
+    return Declaration(function, *found, implementation=implementation.name, inplace=effects.inplace, **options)
+
+
 def precision_of(args: Sequence[Any], implementation: Implementation) -> str:
     """The dtype of the floating tensors of a call; that of the complex ones if their precision is the same.
 

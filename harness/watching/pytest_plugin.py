@@ -37,7 +37,7 @@ class _Watching:
     def __init__(self) -> None:
         self._inside = import_module("autograd_conformance.harness.inside.watching")
         self._instrumented = import_module("autograd_conformance.harness.processes.instrumented")
-        intentions = import_module("autograd_conformance.harness.watching.intentions")
+        intentions = import_module("autograd_conformance.harness.check.declaration.intentions")
         try:
             options = {**self._inside.USUAL, "means": intentions.read(Path.cwd())}
         except intentions.UsageProblem as problem:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autograd_conformance.harness.check.report import findings, printing
-from autograd_conformance.harness.check.report.conclusion import Conclusion, Fault, concluded
+from autograd_conformance.harness.check.declaration import intentions
+from autograd_conformance.harness.check.report import findings, printing, script_runner
+from autograd_conformance.harness.check.report.conclusion import Conclusion, Fault, concluded, path_of
 from autograd_conformance.harness.check.report.grouping import Group
-from autograd_conformance.harness.check.report.verdicts import WRONG
+from autograd_conformance.harness.check.report.verdicts import WRONG, Verdict
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.watching import intentions
 from autograd_conformance.harness.watching.collecting import Program, Watched
 from autograd_conformance.harness.watching.sayings import saying
 
@@ -50,7 +50,7 @@ class Summary:
         self._program = program
         functions = program.functions.values()
         self._known = {
-            one.name: _worded(one, concluded(one.facts, one.asked, scripts)) for one in functions if one.asked
+            one.name: _worded(one, concluded(one.facts, one.asked, scripts), scripts) for one in functions if one.asked
         }
         self._beyond = {one.name: _beyond(one, scripts) for one in functions if one.not_asked}
 
@@ -81,6 +81,8 @@ class Summary:
             for reason in one.reasons or [_UNRECORDED] * (not one.checked):
                 some = "some calls are" if one.checked else "it is"
                 yield f"{one.name}: {some} not checked: {reason}"
+            if self._status(one) == UNDECIDED and one.name in self._known:
+                yield from (f"{one.name}: {_why(line, v)}" for line, v in self._known[one.name].notes[:1])
         if not functions:
             yield _NOTHING
             return
@@ -104,7 +106,9 @@ class Summary:
         for sentence in one.infinite:
             yield f"NOTE: {one.name}: {sentence}, and its outputs are finite"
         for fault in self._beyond[one.name].faults if one.name in self._beyond else ():
-            yield f"NOTE: {one.name}: {_unasked(fault.group.line)}: {fault.group.verdict.word}: {_message(fault)}"
+            script = f"; script: {fault.script}" if fault.script else ""
+            found = f"{_unasked(fault.group.line)}: {fault.group.verdict.word}: {_message(fault)}"
+            yield f"NOTE: {one.name}: {found}{script}"
 
     def _table(self) -> Iterator[str]:
         width = max(len(one.name) for one in self._program.functions.values())
@@ -163,6 +167,10 @@ def _unasked(line: ndjson.Line) -> str:
     return _UNASKED.get(line["property"], "in calls that need no gradient")
 
 
+def _why(line: ndjson.Line, v: Verdict) -> str:
+    return f"{v.word}: {ndjson.test_of(line)}: {line.get('reason') or line.get('excuse', '')}"
+
+
 def _message(fault: Fault) -> str:
     failure = fault.group.line["failure"]
     return f"{failure['what']} ({ndjson.test_of(fault.group.line)})"
@@ -172,16 +180,35 @@ def _nothing(one: Watched) -> Conclusion:
     return Conclusion(one.facts, (), (), (), ())
 
 
+def _with_scripts(one: Watched, known: Conclusion, folder: Path) -> Conclusion:
+    """The conclusion with scripts of calls of the same kind, of those that show a fault in a process of their own."""
+    texts = {fault.group.line["id"]: one.scripts.get(fault.group.line["id"], "") for fault in known.faults}
+    paths = {fault.group.line["id"]: path_of(fault.group.line, folder) for fault in known.faults}
+    script_runner.written({paths[test]: text for test, text in texts.items() if text})
+    right = script_runner.right([paths[test] for test, text in texts.items() if text])
+    for path in right:
+        path.unlink()
+    shown = {test: paths[test] for test, text in texts.items() if text and paths[test] not in right}
+
+    def with_script(fault: Fault) -> Fault:
+        path = shown.get(fault.group.line["id"])
+        return fault if path is None else replace(fault, script=path, no_script="")
+
+    return replace(known, faults=tuple(map(with_script, known.faults)))
+
+
 def _beyond(one: Watched, scripts: Path) -> Conclusion:
     """What is concluded of what the program does not do; what follows from a fault of what it does is known."""
     every, alone = (concluded(one.facts, lines, scripts) for lines in ([*one.asked, *one.not_asked], one.not_asked))
     faults = tuple(fault for fault in every.faults if fault.group.line in one.not_asked)
-    return _worded(one, replace(alone, faults=faults))
+    return _worded(one, replace(alone, faults=faults), scripts)
 
 
-def _worded(one: Watched, known: Conclusion) -> Conclusion:
-    """The conclusion in the words for a Function that nobody has declared."""
-    return replace(known, faults=tuple(replace(fault, group=_group(one, fault.group)) for fault in known.faults))
+def _worded(one: Watched, known: Conclusion, scripts: Path) -> Conclusion:
+    """The conclusion in the words for a Function that nobody has declared, with its scripts."""
+    faults = tuple(replace(fault, group=_group(one, fault.group)) for fault in known.faults)
+    # Functions of several modules may have one name.
+    return _with_scripts(one, replace(known, faults=faults), scripts / one.name.rpartition(":")[0])
 
 
 def _differs(one: Watched, group: Group) -> bool:

@@ -113,3 +113,41 @@ def test_what_the_code_says_and_what_was_seen_is_believed(tmp_path, factor):
     assert f"5 Functions: {5 if factor == '1' else 0} without a fault" in done.stdout or factor == "2", done.stdout
     assert done.returncode == (factor != "1")
     assert factor == "1" or "5 wrong" in done.stdout
+
+
+MEANT = (
+    HEAD
+    + """
+Spike = function(lambda ctx, x: (x > 0).to(x.dtype), lambda ctx, g: g * 0.3, "Spike")
+Square = function(
+    lambda ctx, x: (ctx.save_for_backward(x), x * x)[1], lambda ctx, g: 2 * g * ctx.saved_tensors[0], "Square"
+)
+
+if __name__ == "__main__":
+    for each in (Spike, Square):
+        each.apply(torch.randn(3, requires_grad=True)).sum().backward()
+"""
+)
+TABLE = """[tool.autograd-conformance.functions]
+"*:Square" = { conditioning = 100, casts = false }
+"""
+
+
+def test_what_pyproject_says_is_written_and_assumed(tmp_path):
+    tmp_path.joinpath("pyproject.toml").write_text(TABLE)
+    _, text = recorded(tmp_path, MEANT)
+    assert "    conditioning=100,  # pyproject.toml says so\n" in text, text
+    assert "casts" not in text
+    assert text.count("pyproject.toml says so") == 1
+    done = started("check", "program.py", "--profile", "quick", "--seed", "0", folder=tmp_path, torch=True)
+    assert 'square = Declaration(Square, "float[...]", conditioning=100)' in done.stdout
+
+
+def test_a_table_that_cannot_be_read_is_named_before_the_program_runs(tmp_path):
+    tmp_path.joinpath("pyproject.toml").write_text(TABLE.replace("conditioning", "condition"))
+    tmp_path.joinpath("program.py").write_text(MEANT + "print('it ran')\n")
+    for words in (("record", "--", "program.py"), ("check", "program.py")):
+        done = started(*words, folder=tmp_path, torch=True)
+        assert done.returncode == 2
+        assert "unknown word 'condition'; choose from: surrogate" in done.stderr
+    assert "it ran" not in started("record", "--", "program.py", folder=tmp_path, torch=True).stdout

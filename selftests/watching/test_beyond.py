@@ -37,6 +37,16 @@ def slope(ctx, g):
 def call(name, *functions, x=x):
     return made(name, *functions).apply(x).sum()
 
+def determinant(ctx, a):
+    lower = torch.linalg.cholesky(a)
+    ctx.save_for_backward(lower)
+    return 2 * lower.diagonal().log().sum()
+
+def inverse(ctx, g):
+    return g * torch.cholesky_inverse(ctx.saved_tensors[0])
+
+singular = (torch.ones(3, 3) + 1e-6 * torch.eye(3)).requires_grad_()
+call("Refusing", determinant, inverse, x=singular).backward()
 zero = torch.zeros(3, requires_grad=True)
 call("Once").backward()
 call("Detached", square, detached).backward()
@@ -82,6 +92,7 @@ def _found(functions, name):
         ("NaN", [("error", "not finite", "VJP-FINITE")], ""),
         ("Infinite", [], "the gradient of argument 0 of call 1 is infinite"),
         ("Overflowing", [], ""),
+        ("Refusing", [], ""),
     ],
 )
 def test_what_the_program_does_not_do_is_noted(of_calls, name, found, said):
@@ -93,9 +104,12 @@ def test_what_the_program_does_not_do_is_noted(of_calls, name, found, said):
 
 
 def test_notes_are_no_faults(of_calls):
-    rows = rows_of(of_calls[0].stderr)
+    said = of_calls[0].stderr
+    rows = rows_of(said)
     assert {name for name, row in rows.items() if "WRONG" in row or "DIFFERS" in row} == {"NaN"}
     assert "not verified" in rows["Unneeded"]
+    assert "not verified" in rows["Refusing"]
+    assert "__main__:Refusing: not verified: VJP-FD: forward refuses numbers near those of the call" in said
     assert all("holds" in rows[name] for name in ("Once", "Detached", "Single", "NeededToo"))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from autograd_conformance.harness.check.declaration import intentions
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.watching import intentions
 from autograd_conformance.harness.watching.sayings import saying
 
 TABLE = "[tool.autograd-conformance.functions]\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,13 @@ def _verify(place: str, words: Any) -> None:
             raise UsageProblem(f"{place}: {word} must be true or false, got {value!r}")
         if word not in _FLAGS and not is_number:
             raise UsageProblem(f"{place}: {word} must be a number, and at least 1, got {value!r}")
+
+
+def of(name: str, table: Intentions) -> dict[str, Any]:
+    """What is meant by a Function: the words and values of all patterns that match its name; the last one counts."""
+    return {
+        word: value for pattern, words in table.items() if fnmatchcase(name, pattern) for word, value in words.items()
+    }
 
 
 def line_for(name: str, word: str) -> str:

@@ -132,13 +132,13 @@ def _worth_a_note(notes: Sequence[Judged], faults: Sequence[Judged]) -> list[Jud
 
 def _with_scripts(groups: Sequence[Group], scripts: Path, implementation: str) -> Iterator[Fault]:
     """The faults, each with its script. What a process of its own does not show comes from earlier calls."""
-    texts = {_path(group.line, scripts): group.line["failure"].get("script", "") for group in groups}
+    texts = {path_of(group.line, scripts): group.line["failure"].get("script", "") for group in groups}
     missing = script_runner.written({path: text for path, text in texts.items() if text})
     right = script_runner.right([path for path, why in missing.items() if not why], implementation)
     # Where one fault comes from earlier calls, so may what was expected of another call.
-    history = any(_path(group.line, scripts) in right and group.is_whole for group in groups)
+    history = any(path_of(group.line, scripts) in right and group.is_whole for group in groups)
     for group in groups:
-        path, why = _path(group.line, scripts), group.line["failure"].get("no_script", "")
+        path, why = path_of(group.line, scripts), group.line["failure"].get("no_script", "")
         doubtful = history and group.verdict.word not in RAISED
         if not doubtful and path not in right:
             why = missing.get(path, "") or why
@@ -150,7 +150,7 @@ def _with_scripts(groups: Sequence[Group], scripts: Path, implementation: str) -
         yield Fault(replace(group, line=alone, verdict=v), None, _ALONE if path in right else _DOUBTFUL)
 
 
-def _path(line: ndjson.Line, scripts: Path) -> Path:
+def path_of(line: ndjson.Line, scripts: Path) -> Path:
     """The file of the standalone script of a failure."""
     which = [str(line["number"])] if "number" in line else []
     name = "-".join((line["function"], ndjson.test_of(line), *which))
