@@ -119,7 +119,8 @@ class Finding:
 
     ``follows`` is the id of another property if this failure is a consequence of that one's. ``right_with`` names
     another choice for one of the call's, with which the property holds. ``likely`` is the cause to which the call
-    points, if it is not the property's usual one. ``compared`` are the result and what was expected, as they were
+    points, if it is not the property's usual one. ``everywhere`` says that the derivative is wrong along each argument,
+    here and in simple calls. ``compared`` are the result and what was expected, as they were
     compared, if the failure may follow from another property's; no report has them.
     """
 
@@ -137,6 +138,7 @@ class Finding:
     choices: dict[str, Any] = field(default_factory=dict)
     right_with: str = ""
     likely: str = ""
+    everywhere: bool = False
     compared: tuple[Any, ...] = field(default=(), compare=False)
 
     @property
@@ -155,7 +157,9 @@ class Finding:
         fields = {**asdict(replace(self, compared=())), "kind": self.kind.value, "because": self.because}
         if self.raised is not None and not self.raised.means:
             del fields["raised"]["means"]
-        return {key: value for key, value in fields.items() if key in _REQUIRED or value not in ("", {}, None, ())}
+        return {
+            key: value for key, value in fields.items() if key in _REQUIRED or value not in ("", {}, None, (), False)
+        }
 
 
 def in_words(finding: Mapping[str, Any]) -> str:

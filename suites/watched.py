@@ -14,7 +14,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.report import places
-from autograd_conformance.harness.outcomes import AlwaysWrong, Kind, UsageProblem
+from autograd_conformance.harness.outcomes import AlwaysWrong, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.testing.drawing import forget_outer_test
 from autograd_conformance.harness.testing.marks import Claim
@@ -103,11 +103,7 @@ def check(
             for test_id in _ordered(STAGES[stage].tests, uses):
                 if test_id not in (*done, *call.unasked):
                     lines = _lines(checked, test_id)
-                    arguments = _wrong_arguments(checked, test_id, lines)
-                    if call.effects.is_flat:
-                        # The derivative is 0: a gradient of 0 says nothing.
-                        arguments = {name: wrong for name, wrong in arguments.items() if wrong}
-                    send({"test": test_id, "lines": lines, "arguments": arguments, "flat": call.effects.is_flat})
+                    send({"test": test_id, "lines": lines, "flat": call.effects.is_flat})
                     if time.monotonic() > until:
                         return
                     if test_id not in scripted:
@@ -181,18 +177,6 @@ def _is_of_others(checked: Checked, line: dict[str, Any]) -> bool:
     call, bench = parse(failure["call"]), Bench(next(checked.subjects(_claim_of(line["property"]))))
     near = any(isinstance(arg, Tensor) and arg.fill == NEAR for arg in call.args)
     return (near and bench.raised_by_forward(call) is not None) or (line["property"] in _SLOPES and bench.runs(call))
-
-
-def _wrong_arguments(checked: Checked, test_id: str, lines: Sequence[dict[str, Any]]) -> dict[str, bool]:
-    """Whether the gradient of each argument is wrong in a call in which finite differences show a wrong number."""
-    failures = [line["failure"] for line in lines if line["outcome"] == "fail" and test_id == "VJP-FD"]
-    wrong = [failure for failure in failures if failure.get("kind") == Kind.WRONG and failure.get("call")]
-    if not wrong or not checked.explain:
-        return {}
-    bench, call = Bench(next(checked.subjects(_claim_of(test_id)))), parse(wrong[0]["call"])
-    slots = [slot for slot, requires in enumerate(call.mask) if requires]
-    names = [argument.name for argument in checked.function.arguments]
-    return {names[slot]: not bench.derives_but_for(call, tuple(x for x in slots if x != slot)) for slot in slots}
 
 
 class _Call:

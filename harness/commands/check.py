@@ -161,7 +161,7 @@ def check(
         with interrupts.heeded():
             status = combined(*[run.of(Plan(target, arguments, described, examples=examples)) for target in targets])
             if len(run.statuses) > 1:
-                echo(summary(run.statuses, run.with_edges), err=run.is_alone)
+                echo(summary(run.statuses, run.with_edges, run.differing), err=run.is_alone)
             # For a person who met the words for the first time; in a file they would be another result.
             if status != HOLDS and run.functions and sys.stdout.isatty():
                 echo("what the words mean: autograd-conformance list verdicts", err=run.is_alone)
@@ -274,6 +274,7 @@ class _Run:
     problems: list[dict[str, str]] = field(default_factory=list)
     statuses: list[tuple[str, int]] = field(default_factory=list)
     with_edges: list[str] = field(default_factory=list)
+    differing: list[str] = field(default_factory=list)
     edges: bool = False
 
     @property
@@ -299,12 +300,13 @@ class _Run:
         announcer = None
         try:
             with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder, display.shown():
-                found = self._found(plan, display)
+                found, names_of_drafts = self._found(plan, display)
                 names = matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 found = found.of(names)
                 announcer = Announcer(
-                    found, display, self.scripts, implementation=self.implementation, edges=self.edges
-                )
+                    found, display, self.scripts, implementation=self.implementation, edges=self.edges,
+                    drafted=names_of_drafts,
+                )  # fmt: skip
                 if found.plan.facts:
                     self._follow(found.plan, Path(folder), display, announcer)
         except UsageProblem as problem:
@@ -320,13 +322,17 @@ class _Run:
         statuses = {**announcer.statuses, **{name: FAILS if name in wrong else UNDECIDED for name in problems}}
         self.statuses.extend(statuses.items())
         self.with_edges.extend(announcer.with_edges)
+        self.differing.extend(announcer.differing)
         return combined(*statuses.values())
 
-    def _found(self, plan: Plan, display: Display) -> child_discovery.Found:
-        """What is found out before the check. If a module declares nothing, what its code suggests is assumed."""
+    def _found(self, plan: Plan, display: Display) -> tuple[child_discovery.Found, dict[str, str]]:
+        """What is found out before the check. If a module declares nothing, what its code suggests is assumed.
+
+        Then there are also the full names of the Functions, by those of their declarations.
+        """
         options: dict[str, Any] = {"seconds": self.options["time_limit"], "called": display.find_out}
         try:
-            return child_discovery.find_out(plan, self.implementation, **options)
+            return child_discovery.find_out(plan, self.implementation, **options), {}
         except Undeclared:
             drafts = assumed(plan.target, self.implementation, self.scripts, **options)
         for sentence in drafts.sentences:
@@ -336,7 +342,7 @@ class _Run:
             raise UsageProblem("; ".join(left_out.values()))
         found = child_discovery.find_out(Plan(str(drafts.path), examples=plan.examples), self.implementation, **options)
         found.problems.update(left_out)
-        return found
+        return found, drafts.names
 
     def _keep(self, announcer: Announcer) -> None:
         """Keep what was found, also if the check is interrupted."""

@@ -18,11 +18,15 @@ _NEXT = (
 
 @dataclass(frozen=True)
 class Assumed:
-    """The file of declarations, sentences about these, and by name why Functions are left out."""
+    """The file of declarations, sentences about these, and by name why Functions are left out.
+
+    ``names`` has the names of Functions as pyproject.toml has them, by those of their declarations.
+    """
 
     path: Path
     sentences: tuple[str, ...]
     left_out: dict[str, str]
+    names: dict[str, str]
 
 
 def assumed(place: str, implementation: str, folder: Path, *, seconds: float, called: Callable[[str], None]) -> Assumed:
@@ -43,7 +47,8 @@ def assumed(place: str, implementation: str, folder: Path, *, seconds: float, ca
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(writing.text(found.found, path, place, writing.ASSUMED), encoding="utf-8")
     left_out.update({name: f"it cannot be imported: {why}" for name, why in found.unread.items()})
-    return Assumed(path, tuple(_sentences(found, path, folder)), left_out)
+    names = {each.function.qualname.rpartition(".")[2]: each.function.name for each in found.found}
+    return Assumed(path, tuple(_sentences(found, path, folder)), left_out, names)
 
 
 def _sentences(found: scanning.Scanned, path: Path, folder: Path) -> Iterator[str]:

@@ -47,13 +47,18 @@ class Watched:
     left_out: list[str] = field(default_factory=list)
     left_out_unrecorded: list[str] = field(default_factory=list)
     always_wrong: str = ""
-    # The arguments whose gradient was wrong, and those whose was right, where finite differences showed a wrong number.
-    wrong_arguments: dict[str, bool] = field(default_factory=dict)
+    # Whether the derivative along each argument was wrong in each call in which finite differences showed a wrong one.
+    everywhere: bool = True
 
     @property
     def calls(self) -> int:
         """How many calls the program made."""
         return sum(self.counts.values())
+
+    @property
+    def differs(self) -> bool:
+        """Whether backward is another linear map than the derivative in every call that was checked."""
+        return self.everywhere and not self.right.get("VJP-FD")
 
     def how_often(self, test: str) -> str:
         """In how many calls a test fails, if it holds in others; empty if it does not."""
@@ -66,6 +71,8 @@ class Watched:
         for calls, outcomes in ((self.wrong, BROKEN), (self.right, () if flat else KEPT)):
             if line["outcome"] in outcomes:
                 calls.setdefault(ndjson.test_of(line), set()).add(made)
+        if ndjson.test_of(line) == "VJP-FD" and line["outcome"] in BROKEN:
+            self.everywhere &= line["failure"].get("everywhere", False)
         _add(self.lines, line)
 
     def note_value(self, line: dict[str, Any]) -> None:
@@ -173,8 +180,6 @@ def _note(program: Program, process: str, line: dict[str, Any]) -> None:
     if "not_finite" in line:
         one.note_value(line)
     one.does |= {line["does"]} if "does" in line else set()
-    for argument, is_wrong in line.get("arguments", {}).items() if asked else ():
-        one.wrong_arguments[argument] = one.wrong_arguments.get(argument, True) and is_wrong
     one.always_wrong = one.always_wrong or line.get("wrong", "")
     left_out = one.left_out if line.get("recorded", True) else one.left_out_unrecorded
     for reason in filter(None, (line.get("left_out"), line.get("lost"))):

@@ -7,22 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autograd_conformance.harness.check.declaration import intentions
 from autograd_conformance.harness.check.report import findings, printing, script_runner
 from autograd_conformance.harness.check.report.conclusion import Conclusion, Fault, concluded, path_of
-from autograd_conformance.harness.check.report.grouping import Group
-from autograd_conformance.harness.check.report.verdicts import WRONG, Verdict
+from autograd_conformance.harness.check.report.undeclared import worded
+from autograd_conformance.harness.check.report.verdicts import DIFFERS, WRONG, Verdict
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.watching.collecting import Program, Watched
 from autograd_conformance.harness.watching.sayings import saying
 
-# The verdict on a backward that is another linear map than the derivative, everywhere: a fault, unless it is meant.
-DIFFERS = "differs"
 # The folder of scripts, as of `check`.
 SCRIPTS = "autograd-conformance-scripts"
-# The test that compares with finite differences.
-_DERIVATIVE = "VJP-FD"
 
 _NOTHING = (
     "no custom Function was called; calls of torch's own Functions, calls in code that torch.compile compiled, and "
@@ -206,37 +201,9 @@ def _beyond(one: Watched, scripts: Path) -> Conclusion:
 
 def _worded(one: Watched, known: Conclusion, scripts: Path) -> Conclusion:
     """The conclusion in the words for a Function that nobody has declared, with its scripts."""
-    faults = tuple(replace(fault, group=_group(one, fault.group)) for fault in known.faults)
+    found = worded(known, one.name, everywhere=one.differs)
     # Functions of several modules may have one name.
-    return _with_scripts(one, replace(known, faults=faults), scripts / one.name.rpartition(":")[0])
-
-
-def _differs(one: Watched, group: Group) -> bool:
-    """Whether backward is another linear map than the derivative, for every argument of every call that was checked."""
-    compared = ndjson.test_of(group.line) == _DERIVATIVE and group.verdict.word == WRONG and not group.other_tests()
-    throughout = bool(one.wrong_arguments) and all(one.wrong_arguments.values()) and not one.right.get(_DERIVATIVE)
-    return compared and throughout
-
-
-def _group(one: Watched, group: Group) -> Group:
-    v = group.verdict
-    guess, advice = (_undeclared(one.name, text) for text in (v.guess, v.advice))
-    if not _differs(one, group):
-        return replace(group, verdict=replace(v, guess=guess, advice=advice))
-    line = intentions.line_for(one.name, "surrogate")
-    said = (
-        "it is another gradient in every call that was checked: a fault, unless it is meant; if it is, write into "
-        f"[{intentions.TABLE}] of {intentions.FILE}: {line}"
-    )
-    return replace(group, verdict=replace(v, word=DIFFERS, guess=guess.partition("; if that is")[0], advice=said))
-
-
-def _undeclared(name: str, text: str) -> str:
-    """What to do where a declaration would say what is meant."""
-    for word in intentions.WORDS:
-        line = f"write into [{intentions.TABLE}] of {intentions.FILE}: {intentions.line_for(name, word)}"
-        text = text.replace(f"declare {word}=True", line)
-    return text
+    return _with_scripts(one, found, scripts / one.name.rpartition(":")[0])
 
 
 def _called(one: Watched) -> str:

@@ -231,7 +231,42 @@ def test_a_faulty_backward_is_found_without_a_declaration(tmp_path, name):
     faulty = re.sub(r"(    def backward\(ctx, g\):\n)", r"\1        g = 2 * g\n", source)
     done, _ = checked(tmp_path, faulty, "--properties", "VJP-FD")
     assert done.returncode == 1, done.stdout
-    assert "WRONG: VJP-FD" in done.stdout
+    assert re.search("(WRONG|DIFFERS): VJP-FD", done.stdout)
+
+
+TWO = """
+class Slopes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return FIRST * g * y, 2 * g * x
+"""
+
+
+@pytest.mark.parametrize(("first", "word"), [(2, "DIFFERS"), (1, "WRONG")], ids=["every", "one"])
+def test_a_gradient_that_differs_everywhere_may_be_meant(tmp_path, first, word):
+    source = TWO.replace("FIRST", str(first))
+    done, _ = checked(tmp_path, source, "--properties", "VJP-*")
+    assert done.returncode == 1
+    assert f"found: Slopes: {word}: VJP-FD" in done.stdout
+    assert f"  {word}: VJP-FD" in done.stdout
+    line = '"ops:Slopes" = { surrogate = true }'
+    assert line in done.stdout.replace("\n      ", " ")
+    tmp_path.joinpath("pyproject.toml").write_text(f"[tool.autograd-conformance.functions]\n{line}\n")
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-*")
+    assert "surrogate=True" in assumed[0]
+    assert "VJP-FD" not in done.stdout
+
+
+def test_those_that_differ_are_counted_apart(tmp_path):
+    source = "".join(TWO.replace("FIRST", str(n)).replace("Slopes", f"Slopes{n}") for n in (1, 2))
+    done, _ = checked(tmp_path, source, "--properties", "VJP-FD")
+    assert "2 Functions: 1 wrong (Slopes1), 1 with another gradient than the derivative (Slopes2)" in done.stdout
 
 
 @pytest.mark.parametrize("way", ["saved", "kept"])

@@ -87,7 +87,7 @@ def _found(functions, name):
         ("Once", [], ""),
         ("Detached", [("note", "silently detached", "DBL-CORRECT")], "the program takes no second derivatives"),
         ("Single", [("note", "misfits", "FWD-DTYPE")], "in double precision"),
-        ("Unneeded", [("note", "wrong", "VJP-FD")], "in calls that need no gradient"),
+        ("Unneeded", [("note", "differs", "VJP-FD")], "in calls that need no gradient"),
         ("NeededToo", [], ""),
         ("NaN", [("error", "not finite", "VJP-FINITE")], ""),
         ("Infinite", [], "the gradient of argument 0 of call 1 is infinite"),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from autograd_conformance.harness.check.bench import Bench, kind_of
 from autograd_conformance.harness.check.declaration.facts import facts_of
 from autograd_conformance.harness.check.explain.causes import Failure
+from autograd_conformance.harness.check.explain.everywhere import everywhere
 from autograd_conformance.harness.check.explain.hints import likely
 from autograd_conformance.harness.check.explain.right_with import REPEATS, Explanation, RightWith
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
@@ -237,7 +238,8 @@ def _explained(failure: Failure, finding: Finding) -> Finding:
     if follows and finding.kind is Kind.DETACHED and not isinstance(finding.compared[0], str):
         # What is missing in a second derivative of a wrong first one is one of its wrong numbers.
         finding = replace(finding, kind=Kind.WRONG, got=str(finding.compared[0]))
-    return replace(finding, follows=follows, hint=hint, likely=words)
+    throughout = not follows and attempted(everywhere, failure) is True
+    return replace(finding, follows=follows, hint=hint, likely=words, everywhere=throughout)
 
 
 def _distinct(found: list[Finding]) -> list[int]:

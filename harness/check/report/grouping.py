@@ -7,7 +7,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autograd_conformance.harness.check.report.verdicts import LOST, NOT_FINITE, ORDER, RAISED, RAISES, Verdict, verdict
+from autograd_conformance.harness.check.report.verdicts import (
+    DIFFERS,
+    LOST,
+    NOT_FINITE,
+    ORDER,
+    RAISED,
+    RAISES,
+    Verdict,
+    verdict,
+)
 from autograd_conformance.harness.outcomes import Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.reading import constant, lost_in
@@ -66,9 +75,13 @@ _NAN = "NaN"
 
 
 class Finds:
-    """Faults as they are named as soon as they are found, a line for each cause; the verdict says the rest."""
+    """Faults as they are named as soon as they are found, a line for each cause; the verdict says the rest.
 
-    def __init__(self) -> None:
+    Nobody has declared the ``drafted`` Functions.
+    """
+
+    def __init__(self, drafted: Collection[str] = ()) -> None:
+        self._drafted = drafted
         self._causes: set[Any] = set()
         self._follows: dict[str, dict[str, str]] = {}
 
@@ -90,7 +103,8 @@ class Finds:
         causes = {(line["function"], each) for each in (_cause(line, v, follows), *named)}
         known = not causes.isdisjoint(self._causes)
         self._causes |= causes
-        return [] if known else [f"found: {line['function']}: {v.word.upper()}: {met_in(head, name)}"]
+        word = DIFFERS if line["function"] in self._drafted and line["failure"].get("everywhere") else v.word
+        return [] if known else [f"found: {line['function']}: {word.upper()}: {met_in(head, name)}"]
 
 
 def met_in(head: str, test: str) -> str:

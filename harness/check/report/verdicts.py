@@ -14,7 +14,7 @@ from autograd_conformance.strategies import lengths, magnitudes
 
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
-EDGE = "edge"
+EDGE, DIFFERS = "edge", "differs"
 CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
 REFUSED, UNKNOWN, UNVERIFIED, SLOW = "refused", "not known", "not verified", "too slow"
 DECLINED = "declared but refused"
@@ -22,6 +22,7 @@ DECLINED = "declared but refused"
 # What each word means: to a reader of the documentation, and of `list verdicts`.
 MEANINGS = {
     WRONG: "a number is not what it should be, by more than rounding explains",
+    DIFFERS: "undeclared, and everywhere another gradient than the derivative: a fault, unless it is meant",
     DETACHED: "a second derivative lacks the part that goes through the inputs, without an error",
     NOT_FINITE: "NaN or infinite where the outputs are finite",
     UNDETECTED: "a change in place makes the gradient wrong, without an error",
