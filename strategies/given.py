@@ -45,11 +45,12 @@ class Given:
     def along(self, values: Any, move: Any) -> Any:
         """The part of a move that keeps what the given values have: their zeros, and that rows sum to 1.
 
-        The zeros of values near them move: at the given ones a function may have a kink there.
+        The zeros of values near them move: at the given ones a function may have a kink there. Those of a diagonal
+        matrix do not, for the function may be one of diagonal, triangular or symmetric ones.
         """
         entries = self.values != 0
         near = not np.array_equal(values, self.values, equal_nan=True)
-        if not np.any(entries) or (near and not self._sums_to_one):
+        if not np.any(entries) or (near and not self._sums_to_one and not self._is_diagonal):
             return move
         if self._sums_to_one:
             counts = entries.sum(-1, keepdims=True)
@@ -61,6 +62,10 @@ class Given:
         values = self.values
         rows = values.ndim > 0 and values.shape[-1] > 1 and values.size > 0 and not np.iscomplexobj(values)
         return rows and bool(np.all(values >= 0) and np.all(np.abs(values.sum(-1) - 1) < _OFF))
+
+    @property
+    def _is_diagonal(self) -> bool:
+        return self.domain == "lower" and np.array_equal(self.values, np.triu(self.values))
 
     @property
     def domain(self) -> Values:

@@ -70,3 +70,13 @@ def test_a_move_keeps_zeros_unless_it_is_of_near_values_or_there_is_nothing_else
 def test_special_matrices_are_recognized(name):
     assert Given(VALUES[name]).domain == (name if name != "signed" else "any")
     assert Given(VALUES["lower"].T).domain == "upper"
+
+
+def test_the_zeros_of_a_diagonal_matrix_do_not_move():
+    move, values = np.ones((2, 2)), np.diag([2.0, 3.0])
+    for fill in (GIVEN, NEAR):
+        found = Given(values).along(Given(values)(fill, np.random.default_rng(0)), move)
+        np.testing.assert_array_equal(found, np.eye(2))
+    lower = VALUES["lower"]
+    near = Given(lower)(NEAR, np.random.default_rng(0))
+    np.testing.assert_array_equal(Given(lower).along(near, move), move)
