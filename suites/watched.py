@@ -43,7 +43,7 @@ CONDUCT = (
     "ENV-RANDOM", "ENV-SETTINGS", "ENV-SETTINGS/seeds", "ENV-SAVED-HOOKS",
 )  # fmt: skip
 # What few programs ask for.
-BEYOND = ("FWD-DTYPE", "DBL-CORRECT", "DBL-ONCE", "VJP-MASK")
+BEYOND = ("FWD-DTYPE", "DBL-CORRECT", "DBL-ONCE")
 
 
 class Stage(NamedTuple):
@@ -164,11 +164,15 @@ def _without_others(checked: Checked, line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_mocks() -> bool:
-    """Whether the program has objects of unittest.mock now."""
+    """Whether the program has objects of unittest.mock now that were called."""
     mocks = sys.modules.get("unittest.mock")
     # What was there before the process was forked is frozen.
     gc.unfreeze()
-    return mocks is not None and any(issubclass(type(each), mocks.NonCallableMock) for each in gc.get_objects())
+    if mocks is None:
+        return False
+    objects = [each for each in gc.get_objects() if issubclass(type(each), mocks.NonCallableMock)]
+    gc.freeze()
+    return any(each.mock_calls for each in objects)
 
 
 def _undecided(line: dict[str, Any], reason: str) -> dict[str, Any]:
@@ -216,15 +220,13 @@ class _Call:
         # an output is cast, that a graph is used once, or gradients are had by .backward() alone.
         # A tensor that is passed twice requires grad in both places, and is drawn in one. What .backward() gives cannot
         # be differentiated by an enclosing .grad().
-        links, is_beyond = Links(args, implementation), stage == "beyond"
-        # Parameters of an object that is passed may be there because they require grad: that others do is asked last.
-        held = tuple(slot for slot in links.held if slot in self.effects.tracked)
-        self._steady = () if is_beyond else held
+        links = Links(args, implementation)
+        # Parameters of an object that is passed may be there because they require grad: they do in every call.
+        self._steady = tuple(slot for slot in links.held if slot in self.effects.tracked)
         self.unasked = (
             *("VJP-NEEDS",) * bool(links.same or self._steady),
             *("FWD-GRADFLAG",) * bool(self._steady),
             *("DBL-CORRECT", "DBL-ONCE") * self.effects.backward_only,
-            *("VJP-MASK",) * (is_beyond and not held),
         )
         self._options = {
             "casts": stage != "beyond", "single_backward": "again" not in uses,

@@ -20,6 +20,7 @@ from autograd_conformance.harness.reports import baseline, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
 from autograd_conformance.harness.running import corpus, shards
 from autograd_conformance.harness.views import describe, regressions
+from autograd_conformance.harness.watching import known
 
 _FILE = click.Path(path_type=Path)
 
@@ -125,10 +126,17 @@ def _version(lines: list[ndjson.Line]) -> str:
 @click.option("-o", "--output", default=baseline.DEFAULT_PATH, show_default=True, type=_FILE, metavar="FILE",
               help="Baseline to write.")  # fmt: skip
 def accept(report_: Path, output: Path) -> None:
-    """Write REPORT as the baseline with which later runs are compared."""
+    """Write REPORT as the baseline with which later runs are compared.
+
+    Of a report of watch or check in JSON (FILE.json), write the faults that it has: watch --baseline fails for others.
+    """
     target = files.Output(output, files.BASELINE, "the baseline", "-o")
     try:
         files.verify([target], {"the report": report_})
+        if report_.suffix == ".json":
+            target.write(known.of_document(report_))
+            echo(f"{output}: {len(known.read(output))} known faults")
+            return
         new = baseline.of_report(report_, ndjson.read(report_))
         if new.parameters["profile"] == "replay":
             raise UsageProblem(

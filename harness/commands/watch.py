@@ -16,6 +16,7 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.processes import instrumented
 from autograd_conformance.harness.processes.child import exit_status
 from autograd_conformance.harness.watching.collecting import collected
+from autograd_conformance.harness.watching.known import read
 from autograd_conformance.harness.watching.summing_up import SCRIPTS, Summary
 
 # The formats of a report, by the suffix of its file.
@@ -33,10 +34,14 @@ _REPORTS = {".json": "json", ".sarif": "sarif"}
               help="The seconds that the checks of one Function may take, in each process.")  # fmt: skip
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE",
               help="Write what was found to this file: .json or .sarif.")  # fmt: skip
+@click.option("--baseline", "accepted", type=click.Path(path_type=Path), metavar="FILE",
+              help="Faults that are known, as accept writes them: only others fail.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice((formats.TEXT, "github")), default=formats.TEXT, show_default=True,
+              help="How to print what was found: github adds annotations.")  # fmt: skip
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def watch(
     only: tuple[str, ...], skip: tuple[str, ...], budget: float, limit: float, report: Path | None,
-    command: tuple[str, ...],
+    accepted: Path | None, form: str, command: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run COMMAND, and check each custom Function on the calls that it makes.
 
@@ -51,14 +56,17 @@ def watch(
     if report is not None and report.suffix not in _REPORTS:
         raise Problem(f"--report must be a file that ends in {' or '.join(_REPORTS)}, got {report}")
     try:
+        known = read(accepted) if accepted is not None else frozenset()
         options = {"share": budget, "limit": limit, "only": only, "skip": skip, "means": intentions.read(Path.cwd())}
         with instrumented.instrumented("watching", **options) as (environment, folder):
             status = instrumented.run(command, environment)
-            summary = Summary(collected(folder), Path(SCRIPTS))
+            summary = Summary(collected(folder), Path(SCRIPTS), known)
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
     for row in summary.rows():
         echo(row, err=True)
+    if form in formats.FORMATS:
+        echo(formats.FORMATS[form](summary.document()), err=True)
     if report is not None:
         report.write_text(formats.FORMATS[_REPORTS[report.suffix]](summary.document()) + "\n", encoding="utf-8")
     if status:

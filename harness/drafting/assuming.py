@@ -47,8 +47,7 @@ def assumed(place: str, implementation: str, folder: Path, *, seconds: float, ca
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(writing.text(found.found, path, place, writing.ASSUMED), encoding="utf-8")
     left_out.update({name: f"it cannot be imported: {why}" for name, why in found.unread.items()})
-    names = {each.function.qualname.rpartition(".")[2]: each.function.name for each in found.found}
-    return Assumed(path, tuple(_sentences(found, path, folder)), left_out, names)
+    return Assumed(path, tuple(_sentences(found, path, folder)), left_out, writing.full_names(found.found))
 
 
 def _sentences(found: scanning.Scanned, path: Path, folder: Path) -> Iterator[str]:

@@ -240,6 +240,19 @@ def lines_of(found: Sequence[Drafted], path: Path) -> Iterator[str]:
             yield f"  a guess, for backward returns None: {', '.join(taken)} is no tensor"
 
 
+def full_names(found: Sequence[Drafted]) -> dict[str, str]:
+    """The names of Functions with their modules, by those that their declarations give them."""
+    names: dict[str, int] = {}
+    full = {}
+    for drafted in found:
+        name = _name(drafted.function)
+        names[name] = names.get(name, 0) + 1
+        again = f"_{names[name]}" if names[name] > 1 else ""
+        short = drafted.function.operator or drafted.function.qualname.rpartition(".")[2]
+        full[f"{short}{again}"] = drafted.function.name
+    return full
+
+
 def unchecked(draft: Draft) -> str:
     """Which tensors have no gradient that is checked; empty if all have one."""
     return f"no gradient is checked for: {', '.join(draft.unchecked)}" if draft.unchecked else ""

@@ -35,6 +35,9 @@ _GRACE = 5.0
 _MEMORY = 4 << 30
 _OUT_OF_MEMORY = ("can't allocate memory", "MemoryError")
 
+# The most elements of all tensors of a call.
+MOST_ELEMENTS = 2**20
+
 # The collectives of torch.distributed, and what the names of others begin with.
 _COLLECTIVES = ("barrier", "monitored_barrier", "send", "recv", "isend", "irecv", "batch_isend_irecv")
 _KINDS = ("all_", "reduce", "gather", "scatter", "broadcast")
@@ -56,6 +59,8 @@ def impossible(args: Sequence[Any]) -> str:
         return f"a forked process cannot use tensors on {' and '.join(sorted(elsewhere))}"
     if torch.cuda.is_initialized():
         return "a process that uses CUDA cannot be forked"
+    if sum(x.numel() for x in args if is_tensor(x)) > MOST_ELEMENTS:
+        return f"its tensors have more than {MOST_ELEMENTS} elements"
     return ""
 
 
@@ -211,6 +216,9 @@ def _silence() -> None:
     # Those of the program's threads that compute are not here.
     torch.set_num_threads(1)
     torch.autograd.set_detect_anomaly(False)
+    if f"{PACKAGE}._dynamo.compiled_autograd" in sys.modules:
+        # What the program compiles is not what is checked.
+        torch._C._dynamo.compiled_autograd.set_autograd_compiler(None, False)
     _own_memory()
     _limit_memory()
     _forbid_collectives()

@@ -37,6 +37,8 @@ _UNEVEN = 3
 _LEAST, _MOST = 0.25, 10.0
 # The stages of the checks of a kind of call, in double precision and, if the Function does not take that, in its own.
 _STAGES = {False: ("first numbers", "numbers", "conduct", "beyond"), True: ("first narrow", "narrow", "conduct")}
+# The stage with second derivatives.
+_BEYOND = _STAGES[False][-1]
 # The seconds beyond the budget that the first checks of Functions may take.
 _FREE = 10.0
 # So often a process of a Function may be lost.
@@ -88,6 +90,8 @@ class _Watch:
         # The Functions by class; those that are defined within a function are made anew again and again.
         self.known: dict[Any, _Function | None] = {}
         self.began, self.spent, self.looked, self.followed = perf_counter(), 0.0, 0.0, 0.0
+        # The Functions that are watched.
+        self.count = 0
         # What the first checks of Functions took that were not in the budget.
         self.given = 0.0
         self._checking = threading.Lock()
@@ -135,6 +139,7 @@ class _Watch:
         if _matches(names, self._skip):
             return None
         found.say(where=found.where)
+        self.count += 1
         return found
 
     def _follow(self, function: _Function, cls: Any, args: tuple[Any, ...], outputs: Any) -> None:
@@ -146,7 +151,12 @@ class _Watch:
         slots, number = [n for n, x in enumerate(args) if is_tensor(x)], function.calls
         with contextlib.suppress(Exception):
             following.follow(
-                cls, outputs, function.note_use, lambda n, value: function.note_value(number, slots[n], value), spent
+                cls,
+                args,
+                outputs,
+                function.note_use,
+                lambda n, value: function.note_value(number, slots[n], value),
+                spent,
             )
 
     def _look(self, function: _Function, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -202,6 +212,11 @@ class _Kind:
             self.done = []
         elif not {"facts", "scripts"} & message.keys():
             self.stages.clear()
+
+    def prefer(self, second: bool) -> None:
+        """Ask about second derivatives next, after the first ones, if the program takes any."""
+        if second and _BEYOND in self.stages and not self.begins:
+            self.stages.sort(key=lambda stage: stage != _BEYOND)
 
     @property
     def begins(self) -> bool:
@@ -296,7 +311,7 @@ class _Function:
     def _left(self) -> float:
         """The seconds that its checks may take now."""
         watch = self._watch
-        even = (watch.spent + watch.left) / max(1, len(watch.known))
+        even = (watch.spent + watch.left) / max(1, watch.count)
         return min(watch.left, watch.limit - self.spent, _UNEVEN * even - self.spent)
 
     def _check(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]]) -> None:
@@ -308,6 +323,7 @@ class _Function:
         self._checks[kind.recorded] += 1
         stage = ""
         while kind.stages and kind.stages[0] != stage and not self._out:
+            kind.prefer(following.SECOND in self.uses)
             stage = kind.stages[0]
             # One that did not end gets more time once.
             self._ask(kind, call, min(max(self._left, 0.0), _MOST * (1 + self._lost)))

@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 
 
 REPORT = Kind("a report", re.compile(rb'\{\s*"kind":\s*"header"'), read_again=True)
-BASELINE = Kind("a baseline", re.compile(rb"(?s).*# autograd-conformance baseline: "), read_again=True)
+BASELINE = Kind("a baseline", re.compile(rb"(?s).*# autograd-conformance (baseline|known faults): "), read_again=True)
 # Its lines are verified when they are read.
 CORPUS = Kind("a corpus", re.compile(rb"(?!\{|<|# autograd-conformance baseline)"), read_again=True)
 PAGE = Kind("a page of this suite", re.compile(rb"(?s)<!doctype html>.*<title>autograd-conformance: "))

@@ -136,7 +136,12 @@ class Assertions(Examined):
         gradient.
         """
         __tracebackhide__ = True
-        gradients = tuple(None if g is None else self._array(g) for g in got)
+        # A gradient that is infinite where nothing moves says nothing about the slope.
+        given = zip(got, along, strict=True)
+        gradients = tuple(
+            None if g is None else self._array(g) if u is None else np.where(np.asarray(u) == 0, 0, self._array(g))
+            for g, u in given
+        )
         claim = inner(gradients, tuple(along))
         if ladder.reason is None and not ladder.evaluations and claim == 0:
             # Without elements there is no slope to compare.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from autograd_conformance.implementations.protocol import Implementation
 
 Memo = dict[int, Any]
+
+# So many objects are looked through for tensors.
+_MOST = 20_000
 
 
 class Links:
@@ -31,10 +35,12 @@ class Links:
         # The slots of tensors that an earlier slot has, too.
         self.same = {slot: n for slot in slots if (n := first.setdefault(id(args[slot]), slot)) != slot}
         self._first = sorted(first.values())
-        held = {slot: _held(args[slot], first) for slot in range(len(args)) if slot not in slots}
+        objects = [slot for slot in range(len(args)) if slot not in slots]
+        held = {slot: _held(args[slot], first) for slot in objects}
         self._holders = [slot for slot, found in held.items() if found]
-        # The slots of the tensors that objects hold.
+        # The slots of the tensors that objects hold, and the objects of which copies would have others.
         self.held = tuple(sorted(set().union(*held.values())))
+        self.beyond_copies = [slot for slot in objects if _reached(args[slot], first) - held[slot]]
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         """What the Function gets for these arguments."""
@@ -63,6 +69,27 @@ def _held(value: Any, slots: Mapping[int, int]) -> set[int]:
     return {slots[key] for key in slots.keys() & memo.keys()}
 
 
+def _reached(value: Any, slots: Mapping[int, int]) -> set[int]:
+    """The slots of the tensors that an object holds, or that a function has from its module."""
+    found, seen, left = set[int](), set[int](), [value]
+    while left and len(seen) < _MOST:
+        each = left.pop()
+        if id(each) in slots:
+            found.add(slots[id(each)])
+        elif id(each) not in seen and not isinstance(each, type | types.ModuleType):
+            seen.add(id(each))
+            left += _parts(each)
+    return found
+
+
+def _parts(value: Any) -> list[Any]:
+    if not isinstance(value, types.FunctionType):
+        return gc.get_referents(value)
+    names = value.__globals__.keys() & set(value.__code__.co_names)
+    cells = [cell.cell_contents for cell in value.__closure__ or () if cell != types.CellType()]
+    return [*cells, value.__defaults__, value.__kwdefaults__, *(value.__globals__[name] for name in names)]
+
+
 def copied(value: Any, memo: Memo) -> Any:
     """A deep copy, also of what a function has from around it, or is bound to."""
     if isinstance(value, types.MethodType):
@@ -70,14 +97,17 @@ def copied(value: Any, memo: Memo) -> Any:
     if isinstance(value, functools.partial):
         args, named = (copied(each, memo) for each in (value.args, value.keywords))
         return functools.partial(copied(value.func, memo), *args, **named)
-    if not isinstance(value, types.FunctionType) or not value.__closure__:
+    if not isinstance(value, types.FunctionType) or not (
+        value.__closure__ or value.__defaults__ or value.__kwdefaults__
+    ):
         return copy.deepcopy(value, memo)
     if id(value) not in memo:
-        cells = tuple(types.CellType() for _ in value.__closure__)
-        found = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
-        found.__kwdefaults__ = value.__kwdefaults__
+        given = value.__closure__ or ()
+        cells = tuple(types.CellType() for _ in given)
+        found = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells or None)
         memo[id(value)] = found
-        for cell, own in zip(value.__closure__, cells, strict=True):
+        found.__defaults__, found.__kwdefaults__ = (copied(x, memo) for x in (value.__defaults__, value.__kwdefaults__))
+        for cell, own in zip(given, cells, strict=True):
             # A name may have no value yet.
             if cell != types.CellType():
                 own.cell_contents = copied(cell.cell_contents, memo)

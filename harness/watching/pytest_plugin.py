@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-_OPTION = "--watch-functions"
+_OPTION, _BASELINE = "--watch-functions", "--watch-baseline"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("autograd-conformance", "custom autograd Functions")
     group.addoption(_OPTION, action="store_true", help="Check the custom Functions that the tests call, as they do.")
+    group.addoption(_BASELINE, metavar="FILE", help=f"With {_OPTION}: faults that are known; only others fail.")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -27,19 +28,21 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[Any]:
     """Watch before anything of the tests is imported."""
     # A worker of pytest-xdist is watched as every other process that is started.
     if early_config.known_args_namespace.watch_functions and "PYTEST_XDIST_WORKER" not in os.environ:
-        early_config.pluginmanager.register(_Watching())
+        early_config.pluginmanager.register(_Watching(early_config.known_args_namespace.watch_baseline))
     return (yield)
 
 
 class _Watching:
     """Watches this process and those that it starts, and says in the end what was found."""
 
-    def __init__(self) -> None:
+    def __init__(self, baseline: str | None) -> None:
         self._inside = import_module("autograd_conformance.harness.inside.watching")
         self._instrumented = import_module("autograd_conformance.harness.processes.instrumented")
         intentions = import_module("autograd_conformance.harness.check.declaration.intentions")
+        known = import_module("autograd_conformance.harness.watching.known")
         try:
             options = {**self._inside.USUAL, "means": intentions.read(Path.cwd())}
+            self._accepted = known.read(Path(baseline)) if baseline is not None else frozenset()
         except intentions.UsageProblem as problem:
             raise pytest.UsageError(f"{_OPTION}: {problem}") from None
         self._open = contextlib.ExitStack()
@@ -58,7 +61,7 @@ class _Watching:
         self._inside.stop()
         collecting = import_module("autograd_conformance.harness.watching.collecting")
         summing_up = import_module("autograd_conformance.harness.watching.summing_up")
-        summary = summing_up.Summary(collecting.collected(self._folder), Path(summing_up.SCRIPTS))
+        summary = summing_up.Summary(collecting.collected(self._folder), Path(summing_up.SCRIPTS), self._accepted)
         self._rows = list(summary.rows())
         if summary.status == pytest.ExitCode.TESTS_FAILED and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

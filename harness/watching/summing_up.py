@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autograd_conformance.harness.check.report import findings, printing, script_runner
 from autograd_conformance.harness.check.report.conclusion import Conclusion, Fault, concluded, path_of
+from autograd_conformance.harness.check.report.grouping import Group
 from autograd_conformance.harness.check.report.undeclared import worded
 from autograd_conformance.harness.check.report.verdicts import DIFFERS, WRONG, Verdict
-from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
+from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.watching.collecting import Program, Watched
+from autograd_conformance.harness.watching.known import Fault as Known
 from autograd_conformance.harness.watching.sayings import saying
 
 # The folder of scripts, as of `check`.
 SCRIPTS = "autograd-conformance-scripts"
+
+# What a script may take.
+_SECONDS = 60.0
 
 _NOTHING = (
     "no custom Function was called; calls of torch's own Functions, calls in code that torch.compile compiled, and "
@@ -34,15 +41,16 @@ _COUNTED = {
     "holds": "without a fault",
     WRONG.upper(): "wrong",
     DIFFERS.upper(): "with another gradient than the derivative",
+    "known": "with known faults alone",
     "not verified": "not verified",
 }
 
 
 class Summary:
-    """The verdicts on the Functions of a program."""
+    """The verdicts on the Functions of a program; ``accepted`` are faults that are known, which fail nothing."""
 
-    def __init__(self, program: Program, scripts: Path) -> None:
-        self._program = program
+    def __init__(self, program: Program, scripts: Path, accepted: Collection[Known] = ()) -> None:
+        self._program, self._accepted = program, accepted
         functions = program.functions.values()
         self._known = {
             one.name: _worded(one, concluded(one.facts, one.asked, scripts), scripts) for one in functions if one.asked
@@ -62,9 +70,33 @@ class Summary:
             return FAILS
         known, beyond = self._known.get(one.name), self._beyond.get(one.name)
         if known is not None:
-            return known.status(edges_fail=False)
+            status = known.status(edges_fail=False)
+            return HOLDS if status == FAILS and self._is_accepted(one) else status
         held = beyond is not None and beyond.status(edges_fail=False) == HOLDS
         return HOLDS if held else UNDECIDED
+
+    def _is_accepted(self, one: Watched) -> bool:
+        """Whether a Function has faults, and all are known."""
+        known = self._known.get(one.name)
+        if known is None or not known.faults or known.facts.stale:
+            return False
+        return all(self._accepted_in(one, fault.group) for fault in known.faults)
+
+    def _accepted_in(self, one: Watched, group: Group) -> bool:
+        return any((one.name, test) in self._accepted for test in _properties(group))
+
+    def _of_accepted(self, one: Watched) -> Iterator[str]:
+        """The known faults of a Function, and those that were looked for and are gone, a line each."""
+        known = self._known.get(one.name)
+        faults = known.faults if known is not None else ()
+        for fault in faults:
+            if self._accepted_in(one, fault.group):
+                yield f"known: {one.name}: {fault.group.verdict.word.upper()}: {ndjson.test_of(fault.group.line)}"
+        there = {test for fault in faults for test in _properties(fault.group)}
+        asked = {line["property"] for line in one.asked}
+        for name, test in sorted(self._accepted):
+            if name == one.name and test in asked - there:
+                yield f"no longer found: {name}: {test}; take it out of the known faults"
 
     def rows(self) -> Iterator[str]:
         """What was found, as rows of text: the Functions with a fault, those that were not checked, and a summary."""
@@ -82,6 +114,7 @@ class Summary:
             yield _NOTHING
             return
         for one in functions:
+            yield from self._of_accepted(one)
             yield from self._notes(one)
         yield from self._table()
         yield self._counts()
@@ -113,6 +146,8 @@ class Summary:
     def _word(self, one: Watched) -> str:
         """What is said of a Function in one word."""
         known = self._known.get(one.name)
+        if self._is_accepted(one):
+            return "known"
         differs = known is not None and all(fault.group.verdict.word == DIFFERS for fault in known.faults)
         words = {HOLDS: "holds", FAILS: DIFFERS.upper() if differs else WRONG.upper(), UNDECIDED: "not verified"}
         return words[self._status(one)]
@@ -154,8 +189,11 @@ _UNASKED = {
     "DBL-CORRECT": "the program takes no second derivatives",
     "DBL-ONCE": "the program takes no second derivatives",
     "FWD-DTYPE": "in double precision",
-    "VJP-MASK": "where parameters of an object that is passed need no gradient",
 }
+
+
+def _properties(group: Group) -> set[str]:
+    return {line["property"] for line in (group.line, *group.others)}
 
 
 def _unasked(line: ndjson.Line) -> str:
@@ -176,20 +214,28 @@ def _nothing(one: Watched) -> Conclusion:
 
 
 def _with_scripts(one: Watched, known: Conclusion, folder: Path) -> Conclusion:
-    """The conclusion with scripts of calls of the same kind, of those that show a fault in a process of their own."""
-    texts = {fault.group.line["id"]: one.scripts.get(fault.group.line["id"], "") for fault in known.faults}
-    paths = {fault.group.line["id"]: path_of(fault.group.line, folder) for fault in known.faults}
-    script_runner.written({paths[test]: text for test, text in texts.items() if text})
-    right = script_runner.right([paths[test] for test, text in texts.items() if text])
-    for path in right:
-        path.unlink()
-    shown = {test: paths[test] for test, text in texts.items() if text and paths[test] not in right}
+    """The conclusion with scripts of calls of the same kind, of those that show the fault in a process of their own."""
 
     def with_script(fault: Fault) -> Fault:
-        path = shown.get(fault.group.line["id"])
-        return fault if path is None else replace(fault, script=path, no_script="")
+        text, path = one.scripts.get(fault.group.line["id"], ""), path_of(fault.group.line, folder)
+        if not text or script_runner.written({path: text})[path]:
+            return fault
+        if _shows(path, fault):
+            return replace(fault, script=path, no_script="")
+        path.unlink()
+        return fault
 
     return replace(known, faults=tuple(map(with_script, known.faults)))
+
+
+def _shows(path: Path, fault: Fault) -> bool:
+    """Whether a script ends with what it is for: an exception only where the call raises one."""
+    raises = fault.group.line["failure"].get("kind") == Kind.RAISED
+    try:
+        done = subprocess.run([sys.executable, str(path)], capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 1 and (raises or b"Traceback" not in done.stderr)
 
 
 def _beyond(one: Watched, scripts: Path) -> Conclusion:

@@ -52,7 +52,7 @@ def test_a_fault_has_a_script_that_shows_it(tmp_path):
     found = {name: each["findings"][0].get("script", "") for name, each in functions.items()}
     assert found == {"Scale": SCRIPT, "WithObject": "", "Own": ""}, done.stderr
     assert f"script: {SCRIPT}" in done.stderr
-    assert "no script: the call has objects and values of the program" in done.stderr
+    assert "no script: the call has objects or values of the program" in done.stderr
     shown = subprocess.run([sys.executable, SCRIPT], cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True)
     assert shown.returncode == 1
     assert "from scaling import Scale" in (tmp_path / SCRIPT).read_text()

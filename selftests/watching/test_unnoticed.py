@@ -225,3 +225,19 @@ def test_a_test_of_hypothesis_is_watched_and_keeps_its_deadline(tmp_path):
     done, functions, _ = watched(tmp_path, "", command=command, torch=True)
     assert "1 passed" in done.stdout, done.stdout
     assert {name: each["status"] for name, each in functions.items()} == {"Wrong": 1, "Right": 0}, done.stderr
+
+
+COMPILED = f"""{HEAD}
+Square = made("Square")
+x = torch.ones(4, requires_grad=True)
+with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager", fullgraph=True)):
+    for _ in range(3):
+        Square.apply(x).sum().backward()
+print("the end", x.grad.tolist())
+"""
+
+
+def test_a_compiled_backward_does_not_see_what_looks_at_it(tmp_path):
+    done, _, _ = watched(tmp_path, COMPILED, "--budget", "100", torch=True)
+    assert done.stdout == "the end [6.0, 6.0, 6.0, 6.0]\n", done.stderr
+    assert done.returncode == 0

@@ -49,4 +49,5 @@ def _undeclared(name: str, text: str) -> str:
     for word in intentions.WORDS:
         line = f"write into [{intentions.TABLE}] of {intentions.FILE}: {intentions.line_for(name, word)}"
         text = text.replace(f"declare {word}=True", line)
-    return text
+    # The table has no functions.
+    return text.partition(", or soft=")[0]
