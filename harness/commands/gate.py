@@ -128,7 +128,7 @@ def _version(lines: list[ndjson.Line]) -> str:
 def accept(report_: Path, output: Path) -> None:
     """Write REPORT as the baseline with which later runs are compared.
 
-    Of a report of watch or check in JSON (FILE.json), write the faults that it has: watch --baseline fails for others.
+    Of a report of watch (FILE.json), write the faults that it has: watch --baseline fails for others.
     """
     target = files.Output(output, files.BASELINE, "the baseline", "-o")
     try:

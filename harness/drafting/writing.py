@@ -7,7 +7,7 @@ import keyword
 import os
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -172,15 +172,20 @@ def why(drafted: Drafted, path: Path) -> str:
 
 
 def _blocks(found: Sequence[Drafted], path: Path, sources: Mapping[str, Source]) -> Iterator[str]:
-    names: dict[str, int] = {}
     taken = {"sys", "torch", *(one.expression.partition(".")[0] for one in sources.values())}
     taken |= {needed.name or needed.module for each in found for part in each.draft.parts for needed in part.imports}
+    for drafted, name, again in _numbered(found, taken):
+        yield _block(drafted, path, sources, name, again)
+
+
+def _numbered(found: Iterable[Drafted], taken: Collection[str] = ()) -> Iterator[tuple[Drafted, str, str]]:
+    """The drafts, each with the name of its declaration, and what tells it from an earlier one of that name."""
+    names: dict[str, int] = {}
     for drafted in found:
         name = _name(drafted.function)
         name += "_" * (name in taken)
         names[name] = names.get(name, 0) + 1
-        again = f"_{names[name]}" if names[name] > 1 else ""
-        yield _block(drafted, path, sources, name, again)
+        yield drafted, name, f"_{names[name]}" if names[name] > 1 else ""
 
 
 def _name(function: Observed) -> str:
@@ -226,11 +231,8 @@ def _sizes(draft: Draft) -> str:
 
 def lines_of(found: Sequence[Drafted], path: Path) -> Iterator[str]:
     """A line for each declaration, and what is not checked in it."""
-    names: dict[str, int] = {}
-    for drafted in found:
-        draft, name = drafted.draft, _name(drafted.function)
-        names[name] = names.get(name, 0) + 1
-        again = f"_{names[name]}" if names[name] > 1 else ""
+    for drafted, name, again in _numbered(found):
+        draft = drafted.draft
         arguments = [source(drafted.function, path).expression, *(part.code for part in draft.parts), *_options(draft)]
         yield f"{name}{again} = Declaration({', '.join(arguments)})"
         if draft.unchecked:
@@ -242,15 +244,8 @@ def lines_of(found: Sequence[Drafted], path: Path) -> Iterator[str]:
 
 def full_names(found: Sequence[Drafted]) -> dict[str, str]:
     """The names of Functions with their modules, by those that their declarations give them."""
-    names: dict[str, int] = {}
-    full = {}
-    for drafted in found:
-        name = _name(drafted.function)
-        names[name] = names.get(name, 0) + 1
-        again = f"_{names[name]}" if names[name] > 1 else ""
-        short = drafted.function.operator or drafted.function.qualname.rpartition(".")[2]
-        full[f"{short}{again}"] = drafted.function.name
-    return full
+    rows = ((drafted.function, again) for drafted, _, again in _numbered(found))
+    return {f"{f.operator or f.qualname.rpartition('.')[2]}{again}": f.name for f, again in rows}
 
 
 def unchecked(draft: Draft) -> str:

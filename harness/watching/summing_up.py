@@ -78,11 +78,12 @@ class Summary:
     def _is_accepted(self, one: Watched) -> bool:
         """Whether a Function has faults, and all are known."""
         known = self._known.get(one.name)
-        if known is None or not known.faults or known.facts.stale:
+        if known is None or not known.faults or known.facts.stale or one.always_wrong:
             return False
         return all(self._accepted_in(one, fault.group) for fault in known.faults)
 
     def _accepted_in(self, one: Watched, group: Group) -> bool:
+        # A group has one cause; which of its tests came first depends on the time that there was.
         return any((one.name, test) in self._accepted for test in _properties(group))
 
     def _of_accepted(self, one: Watched) -> Iterator[str]:
@@ -148,7 +149,8 @@ class Summary:
         known = self._known.get(one.name)
         if self._is_accepted(one):
             return "known"
-        differs = known is not None and all(fault.group.verdict.word == DIFFERS for fault in known.faults)
+        found = {fault.group.verdict.word for fault in known.faults} if known is not None else set()
+        differs = found == {DIFFERS} and not one.always_wrong
         words = {HOLDS: "holds", FAILS: DIFFERS.upper() if differs else WRONG.upper(), UNDECIDED: "not verified"}
         return words[self._status(one)]
 
@@ -206,7 +208,7 @@ def _why(line: ndjson.Line, v: Verdict) -> str:
 
 def _message(fault: Fault) -> str:
     failure = fault.group.line["failure"]
-    return f"{failure['what']} ({ndjson.test_of(fault.group.line)})"
+    return f"{failure.get('what') or failure.get('message', '')} ({ndjson.test_of(fault.group.line)})"
 
 
 def _nothing(one: Watched) -> Conclusion:

@@ -10,7 +10,9 @@ import pytest
 pytest.importorskip("torch")
 
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.watching.collecting import Program, Watched
 from autograd_conformance.harness.watching.known import of_document, read
+from autograd_conformance.harness.watching.summing_up import Summary
 from autograd_conformance.selftests.support.warm import started
 from autograd_conformance.selftests.watching.watched_program import HEAD, rows_of, watched
 
@@ -93,3 +95,27 @@ def test_a_file_that_is_not_there_or_no_report_is_named(tmp_path):
         (tmp_path / "r.json").write_text(text)
         with pytest.raises(UsageProblem, match=said):
             of_document(tmp_path / "r.json")
+
+
+def line_of(test: str) -> dict:
+    call = "Call('F', args=(Tensor((2,), requires_grad=True),), cotangents=(Cotangent(),))"
+    failure = {"what": "a gradient", "got": "1", "expected": "2", "call": call, "kind": "wrong", "everywhere": True}
+    return {
+        "kind": "result", "id": f"{test}[F]", "property": test, "function": "F", "outcome": "fail", "failure": failure,
+        "examples": 1, "checks": 1,
+    }  # fmt: skip
+
+
+def test_a_known_fault_accepts_no_other(tmp_path):
+    program = Program({"m:F": Watched("m:F", lines={"VJP-FD[F]": line_of("VJP-FD")})})
+    for accepted, status, word in (("VJP-FD", 0, "known"), ("VJP-REF", 1, "DIFFERS")):
+        summary = Summary(program, tmp_path, {("m:F", accepted)})
+        assert summary.status == status
+        assert rows_of("\n".join(summary.rows()).replace("m:F", "__main__:F"))["F"].startswith(word)
+
+
+def test_what_is_wrong_in_every_call_does_not_only_differ_nor_is_known(tmp_path):
+    one = Watched("m:F", lines={"VJP-FD[F]": line_of("VJP-FD")}, always_wrong="F: it raises")
+    summary = Summary(Program({"m:F": one}), tmp_path, {("m:F", "VJP-FD")})
+    assert summary.status == 1
+    assert rows_of("\n".join(summary.rows()).replace("m:F", "__main__:F"))["F"].startswith("WRONG")
