@@ -12,11 +12,9 @@ import gc
 import importlib
 import inspect
 import itertools
-import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from time import perf_counter
@@ -174,16 +172,13 @@ class _Watch:
             work = None
         self.looked += perf_counter() - start
         if work is not None and self._checking.acquire(blocking=False):
-            try:
-                with _signals_wait():
+            with _handlers_wait():
+                try:
                     work()
-            except Exception as raised:
-                # Another thread may take a signal, whose handler runs here.
-                if _is_of_program(raised):
-                    raise
-                function.leave_out(snapshot.own_fault(raised))
-            finally:
-                self._checking.release()
+                except Exception as raised:  # noqa: BLE001 - it is said in the report
+                    function.leave_out(snapshot.own_fault(raised))
+                finally:
+                    self._checking.release()
         return recorded
 
     @property
@@ -387,28 +382,27 @@ def _key(value: Any) -> Any:
     return type(value) if callable(value) and not hasattr(value, "__qualname__") else key_of(value)
 
 
-def _is_of_program(raised: Exception) -> bool:
-    """Whether a handler of the program's has raised an exception in the middle of a check, and not what checks."""
-    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(raised.__traceback__)]
-    ours = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__) + os.sep)
-    imports = any(file.startswith("<frozen importlib") for file in files)
-    if "site-packages" in files[-1]:
-        return not imports
-    return not files[-1].startswith((*ours, "<frozen"))
-
-
 @contextlib.contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Let the program's signals wait until a check is over, but for an interrupt."""
-    # Where this is missing, nothing is checked.
-    if not hasattr(signal, "pthread_sigmask"):
+def _handlers_wait() -> Iterator[None]:
+    """Let the program's handlers of signals wait until a check is over, but for an interrupt.
+
+    To block the signals is not enough: another thread may take one, and its handler would run in this one.
+    """
+    # Handlers run in no other thread.
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGINT})
-    try:
+    handlers = {n: found for n in signal.valid_signals() if callable(found := signal.getsignal(n))}
+    if handlers.get(signal.SIGINT) is signal.default_int_handler:
+        del handlers[signal.SIGINT]
+    came: list[int] = []
+    with contextlib.ExitStack() as after:
+        # If one of them raises, the next ones run nevertheless.
+        after.callback(lambda: [after.callback(signal.raise_signal, number) for number in reversed(came)])
+        for number, handler in handlers.items():
+            after.callback(signal.signal, number, handler)
+            signal.signal(number, lambda number, _: came.append(number))
         yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
