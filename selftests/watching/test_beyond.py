@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from autograd_conformance.selftests.watching.watched_program import HEAD, rows_of, watched
+from autograd_conformance.selftests.watching.watched_program import AMPLE, HEAD, rows_of, watched
 
 if not hasattr(os, "fork") or sys.platform == "darwin":
     pytest.skip("on this platform no process can be forked", allow_module_level=True)
@@ -109,7 +109,7 @@ gradient_of_x.sum().backward()
 
 @pytest.fixture(scope="module")
 def of_calls(tmp_path_factory):
-    return watched(tmp_path_factory.mktemp("calls"), HEAD + CALLS, "--budget", "100", torch=True)
+    return watched(tmp_path_factory.mktemp("calls"), HEAD + CALLS, *AMPLE, torch=True)
 
 
 def _found(functions, name):
@@ -161,7 +161,7 @@ def test_notes_are_no_faults(of_calls):
 
 
 def test_second_derivatives_that_a_program_takes_must_be_right(tmp_path):
-    done, functions, _ = watched(tmp_path, HEAD + SECOND, "--budget", "100", torch=True)
+    done, functions, _ = watched(tmp_path, HEAD + SECOND, *AMPLE, torch=True)
     assert _found(functions, "Twice") == [("error", "silently detached", "DBL-CORRECT")], done.stderr
     assert _found(functions, "Right") == []
     assert done.returncode == 1

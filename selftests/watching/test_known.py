@@ -14,7 +14,7 @@ from autograd_conformance.harness.watching.collecting import Program, Watched
 from autograd_conformance.harness.watching.known import of_document, read
 from autograd_conformance.harness.watching.summing_up import Summary
 from autograd_conformance.selftests.support.warm import started
-from autograd_conformance.selftests.watching.watched_program import HEAD, rows_of, watched
+from autograd_conformance.selftests.watching.watched_program import AMPLE, HEAD, rows_of, watched
 
 if not hasattr(os, "fork") or sys.platform == "darwin":
     pytest.skip("on this platform no process can be forked", allow_module_level=True)
@@ -39,19 +39,19 @@ FILE = "known.txt"
 @pytest.fixture
 def accepted(tmp_path):
     """A folder with a file of the faults of a program."""
-    watched(tmp_path, WRONG, "--budget", "100", torch=True)
+    watched(tmp_path, WRONG, *AMPLE, torch=True)
     done = started("accept", "r.json", "-o", FILE, folder=tmp_path)
     assert done.stdout == f"{FILE}: 1 known faults\n"
     return tmp_path
 
 
 def test_known_faults_fail_nothing_and_new_ones_do(accepted):
-    done, _, document = watched(accepted, WRONG, "--budget", "100", "--baseline", FILE, torch=True)
+    done, _, document = watched(accepted, WRONG, *AMPLE, "--baseline", FILE, torch=True)
     assert (done.returncode, document["status"]) == (0, 0), done.stderr
     assert "known: __main__:Half: DIFFERS: VJP-FD" in done.stderr
     assert rows_of(done.stderr)["Half"].startswith("known ")
     assert "1 with known faults alone" in done.stderr
-    done, _, _ = watched(accepted, MORE, "--budget", "100", "--baseline", FILE, torch=True)
+    done, _, _ = watched(accepted, MORE, *AMPLE, "--baseline", FILE, torch=True)
     assert done.returncode == 1
     rows = rows_of(done.stderr)
     assert [rows[name].split()[0] for name in ("Half", "Right", "New")] == ["known", "holds", "DIFFERS"]
@@ -59,13 +59,13 @@ def test_known_faults_fail_nothing_and_new_ones_do(accepted):
 
 def test_a_fault_that_is_gone_is_said(accepted):
     program = WRONG.replace("ctx, g: g", "ctx, g: 2 * g")
-    done, _, _ = watched(accepted, program, "--budget", "100", "--baseline", FILE, torch=True)
+    done, _, _ = watched(accepted, program, *AMPLE, "--baseline", FILE, torch=True)
     assert done.returncode == 0
     assert "no longer found: __main__:Half: VJP-FD; take it out of the known faults" in done.stderr
 
 
 def test_annotations_are_printed_for_github(tmp_path):
-    done, _, _ = watched(tmp_path, WRONG, "--budget", "100", "--format", "github", torch=True)
+    done, _, _ = watched(tmp_path, WRONG, *AMPLE, "--format", "github", torch=True)
     annotations = [line for line in done.stderr.splitlines() if line.startswith("::error ")]
     assert len(annotations) == 1
     assert "__main__%3AHalf" in annotations[0]

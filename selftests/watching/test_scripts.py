@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from autograd_conformance.selftests.conftest import OUTSIDE
-from autograd_conformance.selftests.watching.watched_program import watched
+from autograd_conformance.selftests.watching.watched_program import AMPLE, watched
 
 if not hasattr(os, "fork") or sys.platform == "darwin":
     pytest.skip("on this platform no process can be forked", allow_module_level=True)
@@ -48,7 +48,7 @@ SCRIPT = "autograd-conformance-scripts/scaling/Scale-VJP-FD.py"
 
 def test_a_fault_has_a_script_that_shows_it(tmp_path):
     tmp_path.joinpath("scaling.py").write_text(MODULE)
-    done, functions, _ = watched(tmp_path, PROGRAM, "--budget", "100", torch=True)
+    done, functions, _ = watched(tmp_path, PROGRAM, *AMPLE, torch=True)
     found = {name: each["findings"][0].get("script", "") for name, each in functions.items()}
     assert found == {"Scale": SCRIPT, "WithObject": "", "Own": ""}, done.stderr
     assert f"script: {SCRIPT}" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from autograd_conformance.selftests.conftest import OUTSIDE
-from autograd_conformance.selftests.watching.watched_program import HEAD, watched
+from autograd_conformance.selftests.watching.watched_program import AMPLE, HEAD, watched
 
 if not hasattr(os, "fork") or sys.platform == "darwin":
     pytest.skip("on this platform no process can be forked", allow_module_level=True)
@@ -201,7 +201,7 @@ made("Big", backward=lambda ctx, g: 3 * g * ctx.saved_tensors[0]).apply(torch.ra
 
 
 def test_what_else_a_program_may_notice_stays_and_what_it_does_not_do_is_no_fault(tmp_path):
-    done, functions, _ = watched(tmp_path, INVISIBLE, "--budget", "100", torch=True)
+    done, functions, _ = watched(tmp_path, INVISIBLE, *AMPLE, torch=True)
     assert done.stdout == "late, as it should be\n2.0 False\n", done.stderr
     assert done.stderr.count("UserWarning: said once") == 1
     assert {name for name, each in functions.items() if each["status"] == 1} == {"Big"}, done.stderr
@@ -240,6 +240,6 @@ print("the end", x.grad.tolist())
 
 
 def test_a_compiled_backward_does_not_see_what_looks_at_it(tmp_path):
-    done, _, _ = watched(tmp_path, COMPILED, "--budget", "100", torch=True)
+    done, _, _ = watched(tmp_path, COMPILED, *AMPLE, torch=True)
     assert done.stdout == "the end [6.0, 6.0, 6.0, 6.0]\n", done.stderr
     assert done.returncode == 0

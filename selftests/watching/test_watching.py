@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 from autograd_conformance.selftests.conftest import OUTSIDE
 from autograd_conformance.selftests.support.warm import started
 from autograd_conformance.selftests.watching import planted
-from autograd_conformance.selftests.watching.watched_program import HEAD, rows_of, watched
+from autograd_conformance.selftests.watching.watched_program import AMPLE, HEAD, rows_of, watched
 
 if not hasattr(os, "fork") or sys.platform == "darwin":
     pytest.skip("on this platform no process can be forked", allow_module_level=True)
@@ -25,7 +25,7 @@ if not hasattr(os, "fork") or sys.platform == "darwin":
 def of_planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     shutil.copy(planted.__file__, folder / "planted.py")
-    done = started("watch", "--budget", "100", "--report", "r.json", "--", "planted.py", "2", folder=folder)
+    done = started("watch", *AMPLE, "--report", "r.json", "--", "planted.py", "2", folder=folder)
     plain = subprocess.run(
         [sys.executable, "planted.py", "2"], cwd=folder, env=OUTSIDE, capture_output=True, text=True, check=True
     )
@@ -125,7 +125,7 @@ sys.exit(5)
 
 @pytest.fixture(scope="module")
 def of_program(tmp_path_factory):
-    return watched(tmp_path_factory.mktemp("program"), PROGRAM, "--budget", "100", torch=True)
+    return watched(tmp_path_factory.mktemp("program"), PROGRAM, *AMPLE, torch=True)
 
 
 def test_whatever_a_program_does_its_calls_are_checked(of_program):
@@ -164,7 +164,7 @@ Long = made("Long", backward={of_long})
 for n in range(1, 7):
     Long.apply(torch.ones(n, requires_grad=True))
 """
-    done, _, _ = watched(tmp_path, program, "--budget", "100", torch=True)
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
     assert "__main__:Long" in done.stderr
     assert "VJP-FD fails in 2 of 6 calls" in done.stderr, done.stderr
 
@@ -213,7 +213,7 @@ OneOfTwo.apply(y, x)
 
 
 def test_a_gradient_that_may_be_meant_differs_and_one_of_two_is_wrong(tmp_path):
-    done, functions, _ = watched(tmp_path, MEANT, "--budget", "100", torch=True)
+    done, functions, _ = watched(tmp_path, MEANT, *AMPLE, torch=True)
     assert done.returncode == 1
     words = {name: row.split()[0] for name, row in rows_of(done.stderr).items()}
     assert words == {"Through": "DIFFERS", "Double": "DIFFERS", "OneOfTwo": "WRONG"}, done.stderr
@@ -227,7 +227,7 @@ def test_a_gradient_that_may_be_meant_differs_and_one_of_two_is_wrong(tmp_path):
 def test_what_a_project_means_is_no_fault(tmp_path):
     table = '[tool.autograd-conformance.functions]\n"__main__:[TD]*" = { surrogate = true }\n'
     tmp_path.joinpath("pyproject.toml").write_text(table)
-    done, _, _ = watched(tmp_path, MEANT, "--budget", "100", torch=True)
+    done, _, _ = watched(tmp_path, MEANT, *AMPLE, torch=True)
     words = {name: row.split()[0] for name, row in rows_of(done.stderr).items()}
     assert words == {"Through": "holds", "Double": "holds", "OneOfTwo": "WRONG"}, done.stderr
 

@@ -28,6 +28,9 @@ def gradient(ctx, g):
 x = torch.ones(3, requires_grad=True)
 """
 
+# As much time as the checks want, however busy the machine is.
+AMPLE = ("--budget", "10000")
+
 
 def watched(folder: Path, program: str, *words: str, command: tuple[str, ...] = ("program.py",), **more):
     """What the command prints of a program, its exit status, and its report as the Functions by name."""
