@@ -185,10 +185,8 @@ def test_a_process_that_waits_for_ever_is_ended_and_has_less_patience_then():
     call, x = in_processes(Stuck.apply, seconds=2), leaf(2, 1)
     with pytest.raises(RuntimeError, match=r"process 0 .*(Timed out|no answer)"):
         torch.autograd.grad(call(x).sum(), x)
-    before = time.monotonic()
-    with pytest.raises(RuntimeError, match="Timed out"):
+    with pytest.raises(RuntimeError, match=r"Timed out waiting 1000ms|no answer within 1 s"):
         torch.autograd.grad(call(x).sum(), x)
-    assert time.monotonic() - before < 2
 
 
 def test_second_derivatives_are_refused():
