@@ -171,15 +171,21 @@ class _Watch:
         except Exception:  # noqa: BLE001 - arguments may be anything
             work = None
         self.looked += perf_counter() - start
-        if work is not None and self._checking.acquire(blocking=False):
+        if work is not None:
             with _handlers_wait():
-                try:
-                    work()
-                except Exception as raised:  # noqa: BLE001 - it is said in the report
-                    function.leave_out(snapshot.own_fault(raised))
-                finally:
-                    self._checking.release()
+                self._check(function, work)
         return recorded
+
+    def _check(self, function: _Function, work: Callable[[], None]) -> None:
+        """Do the work of a check, unless another thread does one."""
+        if not self._checking.acquire(blocking=False):
+            return
+        try:
+            work()
+        except Exception as raised:  # noqa: BLE001 - it is said in the report
+            function.leave_out(snapshot.own_fault(raised))
+        finally:
+            self._checking.release()
 
     @property
     def left(self) -> float:
@@ -392,16 +398,17 @@ def _handlers_wait() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {n: found for n in signal.valid_signals() if callable(found := signal.getsignal(n))}
+    handlers: dict[int, Any] = {n: found for n in signal.valid_signals() if callable(found := signal.getsignal(n))}
     if handlers.get(signal.SIGINT) is signal.default_int_handler:
         del handlers[signal.SIGINT]
-    came: list[int] = []
+    # Of a signal that came often there is one, as of one that is blocked.
+    came: dict[int, Any] = {}
     with contextlib.ExitStack() as after:
-        # If one of them raises, the next ones run nevertheless.
-        after.callback(lambda: [after.callback(signal.raise_signal, number) for number in reversed(came)])
+        # They are called, for a second signal would wake an event loop twice. If one raises, the next run nevertheless.
+        after.callback(lambda: [after.callback(handlers[each[0]], *each) for each in reversed(came.items())])
         for number, handler in handlers.items():
             after.callback(signal.signal, number, handler)
-            signal.signal(number, lambda number, _: came.append(number))
+            signal.signal(number, came.__setitem__)
         yield
 
 

@@ -140,8 +140,42 @@ def test_a_check_that_needs_too_much_memory_accuses_nobody(tmp_path):
     assert done.returncode == 0
 
 
-INVISIBLE = f"""{HEAD}
-import signal, threading, warnings
+# A program whose alarm comes in the middle of an import of the suite. Another thread takes it; the handler runs in the
+# main one.
+ALARM = f"""{HEAD}
+import signal
+
+def alarm():
+    while "hypothesis.core" not in sys.modules:
+        time.sleep(0.001)
+    signal.raise_signal(signal.SIGALRM)
+
+alarming = threading.Thread(target=alarm, daemon=True)
+"""
+
+LOOP = f"""{ALARM}
+import asyncio
+
+async def program():
+    came = []
+    asyncio.get_running_loop().add_signal_handler(signal.SIGALRM, came.append, "came")
+    alarming.start()
+    made("First").apply(x)
+    await asyncio.sleep(0.1)
+    print(came)
+
+asyncio.run(program())
+"""
+
+
+def test_an_event_loop_hears_a_signal_once(tmp_path):
+    done, functions, _ = watched(tmp_path, LOOP, *AMPLE, torch=True)
+    assert done.stdout == "['came']\n", done.stderr
+    assert functions["First"]["status"] == 0, done.stderr
+
+
+INVISIBLE = f"""{ALARM}
+import warnings
 
 class Late(Exception):
     pass
@@ -155,14 +189,8 @@ def counting(ctx, x):
     COUNTS.add_(1)
     return square(ctx, x)
 
-def in_the_middle_of_an_import():
-    while "hypothesis.core" not in sys.modules:
-        time.sleep(0.001)
-    signal.raise_signal(signal.SIGALRM)
-
-# This thread takes the signal, and the handler runs in the main one.
-threading.Thread(target=in_the_middle_of_an_import, daemon=True).start()
 signal.signal(signal.SIGALRM, late)
+alarming.start()
 try:
     made("First").apply(x)
     time.sleep(10)
