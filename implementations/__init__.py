@@ -97,7 +97,7 @@ def load(given: str) -> Implementation:
             f"{found.package.__name__} has no {found.drop_in}.autograd.Function, so there is nothing to check"
         )
     _add(found, added)
-    _restrict(found, _listed(DEVICES))
+    restrict(found, _listed(DEVICES))
     return found
 
 
@@ -108,7 +108,7 @@ def _add(found: Implementation, packages: Mapping[str, ModuleType]) -> None:
     found.of_accelerators = tuple(chain.from_iterable(map(of_device, found.added)))
 
 
-def _restrict(found: Implementation, only: Sequence[str]) -> None:
+def restrict(found: Implementation, only: Sequence[str]) -> None:
     """Let an implementation have only some of its devices, if any are named. Raises Unavailable if one is not there."""
     for name in only:
         if name not in found.devices():

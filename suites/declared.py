@@ -25,6 +25,7 @@ from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.harness.testing.drawing import prepare, without_local_constants
 from autograd_conformance.harness.testing.marks import Claim, claims_in
 from autograd_conformance.harness.testing.profiles import PROFILES, Profile, choose_seed
+from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.suites.functions import (
     test_batching,
@@ -82,20 +83,21 @@ class Checked:
     """The checks of a declaration. Discovery runs when it is first needed, so importing a test module calls nothing.
 
     Without ``shrink`` the first failing call is reported as it was drawn. Unless they ``explain``, nothing is said of
-    the cause of a failure.
+    the cause of a failure. The ``implementation`` is that of the declaration unless one is given.
     """
 
     def __init__(
         self, declaration: Declaration, *, profile: Profile | str = "gate", seed: int | None = None,
-        shrink: bool = True, explain: bool = True,
+        shrink: bool = True, explain: bool = True, implementation: Implementation | None = None,
     ) -> None:  # fmt: skip
         self.declaration, self.seed, self.shrink, self.explain = declaration, seed, shrink, explain
+        self._implementation = implementation
         self.profile = PROFILES[profile] if isinstance(profile, str) else profile
 
     @cached_property
     def selection(self) -> Selection:
         """The selection of a run of this Function only."""
-        implementation = serving(self.declaration.implementation)
+        implementation = self._implementation or serving(self.declaration.implementation)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             facts = discover(self.declaration, implementation, errors=False)

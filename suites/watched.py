@@ -1,13 +1,15 @@
-"""The properties of a call that a program makes, checked in a process that was forked where it is made."""
+"""The properties of a call that a program makes, checked where it is made: in a process forked there, or a thread."""
 
 from __future__ import annotations
 
 import gc
 import math
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -22,10 +24,13 @@ from autograd_conformance.harness.testing.drawing import forget_outer_test
 from autograd_conformance.harness.testing.marks import Claim
 from autograd_conformance.harness.testing.profiles import Profile
 from autograd_conformance.harness.testing.transforms import SEARCHED
+from autograd_conformance.harness.watching import copying
 from autograd_conformance.harness.watching.effects import effects
 from autograd_conformance.harness.watching.given import Unwatched, declared, drawn, precision_of, widest_of
 from autograd_conformance.harness.watching.links import Links
+from autograd_conformance.implementations import restrict
 from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.torch import placing
 from autograd_conformance.implementations.torch.widening import widened
 from autograd_conformance.strategies.calls import Tensor, parse
 from autograd_conformance.strategies.given import NEAR
@@ -64,6 +69,8 @@ STAGES = {
     "conduct": Stage(CONDUCT),
     "beyond": Stage(BEYOND, wide=True),
 }
+# Those that change for a moment what other threads of the program see.
+_PROCESS_WIDE = ("MEM-WRITTEN", "ENV-SETTINGS", "ENV-SETTINGS/seeds")
 # What is asked first if the program does this, by the words of `inside.following`.
 _USED = {"unused": "VJP-UNUSED", "expanded": "VJP-COTANGENT-LAYOUT", "strided": "VJP-COTANGENT-LAYOUT"}
 # The tests that compare with finite differences.
@@ -80,30 +87,42 @@ def prepare() -> None:
     claims()
 
 
+def kept() -> AbstractContextManager[None]:
+    """A context that sets back the settings and the random numbers of this process."""
+    implementation = serving("torch")
+    return copying.kept(implementation, (*placing.generators(implementation.devices()[1:]),))
+
+
 class _Narrow(Exception):
     """Why a Function takes no double precision."""
 
 
 def check(
     function: Any, args: Sequence[Any], *, name: str, where: str, stage: str, done: Collection[str], seconds: float,
-    means: Mapping[str, Any], uses: Collection[str], scripted: Collection[str], send: Send,
+    means: Mapping[str, Any], uses: Collection[str], scripted: Collection[str], copied: bool, send: Send,
 ) -> None:  # fmt: skip
     """Ask the tests of a stage that are not done yet about a call, until the time is up: one at least.
 
     ``means`` are options of a declaration that say what is meant, and ``uses`` words for what the program does with
-    such calls; tests that are ``scripted`` have a script. Sends the facts about the Function, a result for each test
-    and scripts of those that fail, or why the call cannot be checked.
+    such calls; tests that are ``scripted`` have a script. The arguments are ``copied`` in a process that is still that
+    of the program. Sends the facts about the Function, a result for each test and scripts of those that fail, or why
+    the call cannot be checked.
     """
-    forget_outer_test()
-    until = time.monotonic() + seconds
-    with warnings.catch_warnings():
+    until, device, left = time.monotonic() + seconds, placing.device_of(args), _unasked_in_program(copied)
+    if not copied:
+        forget_outer_test()
+    with warnings.catch_warnings(), placing.current(device):
         warnings.simplefilter("ignore")
         try:
-            call = _Call(function, args, serving("torch"), stage, {"name": name, "where": where, **means}, uses)
+            implementation = _on(device.type)
+            if copied:
+                implementation.synchronize(device.type)
+                args = copying.copies(args, implementation)
+            call = _Call(function, args, implementation, stage, {"name": name, "where": where, **means}, uses)
             checked = call.checked()
             send({"facts": asdict(_facts(checked, means)), "code": places.lines_of(function, where)})
             for test_id in _ordered(STAGES[stage].tests, uses):
-                if test_id not in (*done, *call.unasked):
+                if test_id not in (*done, *call.unasked, *left):
                     lines = _lines(checked, test_id)
                     send({"test": test_id, "lines": lines, "flat": call.effects.is_flat})
                     if time.monotonic() > until:
@@ -118,6 +137,21 @@ def check(
             send({"left_out": str(problem)})
         else:
             send({"finished": stage})
+
+
+def _on(device: str) -> Implementation:
+    """The implementation, with this device alone. Raises Unwatched if it does not know it."""
+    implementation = serving("torch")
+    if device not in implementation.devices():
+        raise Unwatched(f"its tensors are on {device}")
+    restrict(implementation, (device,))
+    return implementation
+
+
+def _unasked_in_program(copied: bool) -> tuple[str, ...]:
+    """The tests that are left out in a process of the program if it has other threads."""
+    others = {threading.main_thread(), threading.current_thread()}
+    return _PROCESS_WIDE if copied and not others.issuperset(threading.enumerate()) else ()
 
 
 def _scripts(call: _Call, test_id: str, lines: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -260,7 +294,8 @@ class _Call:
 
     def _checks_of(self, declaration: Declaration) -> Checked:
         size = sum(math.prod(self._implementation.describe(x).shape) for x in self._args if self._is_tensor(x))
-        return Checked(declaration, profile=_PROFILE, seed=0, explain=size <= SEARCHED)
+        explain = size <= SEARCHED
+        return Checked(declaration, profile=_PROFILE, seed=0, explain=explain, implementation=self._implementation)
 
     def _is_tensor(self, value: Any) -> bool:
         return self._implementation.is_tensor(value)

@@ -29,11 +29,15 @@ _PR_SET_PDEATHSIG = 1
 # Of mmap: at this very place.
 _MAP_FIXED = 0x10
 # What a process may take beyond its time, in seconds: to end a test that has begun.
-_GRACE = 5.0
+GRACE = 5.0
 
 # The bytes that such a process may take beside those of the program, and what is said where it needs more.
 _MEMORY = 4 << 30
-_OUT_OF_MEMORY = ("can't allocate memory", "MemoryError")
+_TOO_LITTLE = {
+    "can't allocate memory": f"a check needs more than {_MEMORY >> 30} GiB beside the program",
+    "MemoryError": f"a check needs more than {_MEMORY >> 30} GiB beside the program",
+    "out of memory": "a check needs more memory than there is beside the program",
+}
 
 # The most elements of all tensors of a call.
 MOST_ELEMENTS = 2**20
@@ -44,11 +48,18 @@ _KINDS = ("all_", "reduce", "gather", "scatter", "broadcast")
 # What this process did that it must not.
 _FORBIDDEN: list[str] = []
 
-# Whether this process is such a snapshot.
+# Whether this process is such a snapshot, or checks copies of a call itself.
 IN_SNAPSHOT: list[bool] = []
 
 
-def impossible(args: Sequence[Any]) -> str:
+def too_large(args: Sequence[Any]) -> str:
+    """Why a check of calls with these arguments would take too long; empty if it does not."""
+    if sum(x.numel() for x in args if is_tensor(x)) > MOST_ELEMENTS:
+        return f"its tensors have more than {MOST_ELEMENTS} elements"
+    return ""
+
+
+def unforkable(args: Sequence[Any]) -> str:
     """Why no process can be forked for a call with these arguments; empty if one can."""
     torch = sys.modules[PACKAGE]
     # On macOS the system's libraries do not survive a fork.
@@ -59,8 +70,6 @@ def impossible(args: Sequence[Any]) -> str:
         return f"a forked process cannot use tensors on {' and '.join(sorted(elsewhere))}"
     if torch.cuda.is_initialized():
         return "a process that uses CUDA cannot be forked"
-    if sum(x.numel() for x in args if is_tensor(x)) > MOST_ELEMENTS:
-        return f"its tensors have more than {MOST_ELEMENTS} elements"
     return ""
 
 
@@ -72,7 +81,7 @@ def messages(work: Callable[..., object], seconds: float) -> Iterator[Message]:
         _leave(work, write)
     os.close(write)
     try:
-        yield from _received(read, monotonic() + seconds + _GRACE)
+        yield from _received(read, monotonic() + seconds + GRACE)
     finally:
         os.close(read)
         with suppress(ProcessLookupError):
@@ -123,13 +132,11 @@ def _leave(work: Callable[..., object], write: int) -> None:
         _silence()
 
         def send(message: Message) -> None:
-            text = json.dumps(message)
-            if _FORBIDDEN or any(words in text for words in _OUT_OF_MEMORY):
-                # What it raised for that is no fault.
-                why = "".join(_FORBIDDEN[:1]) or f"a check needs more than {_MEMORY >> 30} GiB beside the program"
-                os.write(write, _line({"left_out": why}) + _line(_END))
-                os._exit(0)
+            message = sent(message)
             os.write(write, _line(message))
+            if "left_out" in message:
+                os.write(write, _line(_END))
+                os._exit(0)
 
         def run() -> None:
             try:
@@ -145,6 +152,15 @@ def _leave(work: Callable[..., object], write: int) -> None:
     finally:
         # Nothing that the program has registered for its end may run here.
         os._exit(0)
+
+
+def sent(message: Message) -> Message:
+    """The message, or why the call is left out if that is what it shows: what it raised for that is no fault."""
+    if _FORBIDDEN:
+        return {"left_out": _FORBIDDEN[0]}
+    text = json.dumps(message)
+    why = next((why for words, why in _TOO_LITTLE.items() if words in text), "")
+    return {"left_out": why} if why else message
 
 
 def _line(message: Message) -> bytes:

@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import Any
 
-from . import applying, following, in_hypothesis, snapshot
+from . import applying, copies, following, in_hypothesis, snapshot
 from .arguments import PACKAGE, is_tensor, key_of
 from .lines import Lines
 
@@ -317,7 +317,7 @@ class _Function:
 
     def _check(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]]) -> None:
         """Go through the stages of a kind of call, as long as there is time."""
-        why = snapshot.impossible(call[1])
+        why = snapshot.too_large(call[1]) or (snapshot.unforkable(call[1]) and copies.impossible(call[1]))
         if why:
             self.leave_out(why)
             return
@@ -334,16 +334,17 @@ class _Function:
                 return
 
     def _ask(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]], seconds: float) -> None:
-        """Ask about a call in a process of its own."""
-        start = perf_counter()
+        """Ask about a call in a process of its own, or where that cannot be, about copies of its arguments."""
+        start, copied = perf_counter(), bool(snapshot.unforkable(call[1]))
         try:
             about = {"kind": kind.number, "call": self.calls, "stage": kind.stages[0], "recorded": kind.recorded}
             check = functools.partial(
                 _suite().check, *call, name=self.name.rpartition(":")[2], where=self.where, done=kind.done,
                 stage=kind.stages[0], seconds=seconds, means=self.means, uses=sorted(self.uses),
-                scripted=sorted(self._scripted),
+                scripted=sorted(self._scripted), copied=copied,
             )  # fmt: skip
-            for message in snapshot.messages(check, seconds):
+            run = functools.partial(copies.messages, _suite().kept) if copied else snapshot.messages
+            for message in run(check, seconds):
                 kind.note(message)
                 self._scripted |= {test.partition("[")[0] for test in message.get("scripts", ())}
                 self._lost += "lost" in message
@@ -431,7 +432,8 @@ def _is_ordinary(call: tuple[Any, tuple[Any, ...]]) -> bool:
         return False
     native = torch._C
     return not (
-        native._functorch.peek_interpreter_stack() is not None
+        (snapshot.unforkable(call[1]) and copies.would_meet())
+        or native._functorch.peek_interpreter_stack() is not None
         or native._len_torch_dispatch_stack()
         or native._get_tracing_state() is not None
     )

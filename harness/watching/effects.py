@@ -66,10 +66,11 @@ class _Trial:
 
     def _copy(self, tensor: Any, factor: float) -> Any:
         values, own = self._implementation.numpy(tensor), self._implementation.describe(tensor).dtype
+        device = self._implementation.devices()[0]
         if own not in FLOATING:
-            return self._implementation.array(values, own, "cpu")
+            return self._implementation.array(values, own, device)
         dtype = self._dtype if own in COMPLEX else REAL_OF.get(self._dtype, self._dtype)
-        return self._implementation.array(values * factor, dtype, "cpu")
+        return self._implementation.array(values * factor, dtype, device)
 
     def call(self, tensors: Mapping[int, Any]) -> Any:
         """The outputs of a call with these tensors in their slots."""

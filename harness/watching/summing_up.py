@@ -32,8 +32,8 @@ _NOTHING = (
 )
 
 _UNRECORDED = (
-    "no call was an ordinary one: each was under no_grad, inference mode, a transform of torch.func or a tracer, or "
-    "had no tensor"
+    "no call was an ordinary one: each was under no_grad, inference mode, a transform of torch.func or a tracer, had "
+    "no tensor, or was within backward where no process can be forked"
 )
 
 # What the last line says of each word of the table.
