@@ -302,21 +302,23 @@ _KEPT = 32
 class Record:
     """What happened while the examples of one test id ran; ``note`` gets the text of each call before it runs.
 
-    ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. ``slopes`` counts those with finite
-    differences by dtype: all, and the conclusive ones. ``doubt`` is the last reason why one was not conclusive, and
-    ``suspicion`` a reason to try more examples. The implementation refused the ``excused`` examples, with ``excuse`` as
-    the last reason, and ran the ``answered`` ones. ``declined`` is the smallest call of those that a user declared and
-    forward refuses, with what it raised. The test may take ``allowed`` seconds. After ``until`` no example
-    begins, and the test is ``slow``; at least ``enough`` examples must have been run by then. ``failed`` is the last
-    failure, and ``failures`` has the first ones by their calls. ``drawn`` says how the last examples were drawn; None
-    if that cannot reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in units of its bound.
-    ``further`` are failures of other kinds than the first. ``untaken`` says which dtype an example asked a device for
-    that does not take it.
+    ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. ``slopes`` counts those with
+    finite differences by dtype: all, and the conclusive ones. ``telling`` ones agree, and gradients of 0 would not
+    have. ``doubt`` is the last reason why one was not conclusive, and ``suspicion`` a reason to try more examples.
+    The implementation refused the ``excused`` examples, with ``excuse`` as the last reason, and ran the
+    ``answered`` ones. ``declined`` is the smallest call of those that a user declared and forward refuses, with
+    what it raised. The test may take ``allowed`` seconds. After ``until`` no example begins, and the test is
+    ``slow``; at least ``enough`` examples must have been run by then. ``failed`` is the last failure, and
+    ``failures`` has the first ones by their calls. ``drawn`` says how the last examples were drawn; None if that
+    cannot reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in units of its bound.
+    ``further`` are failures of other kinds than the first. ``untaken`` says which dtype an example asked a device
+    for that does not take it.
     """
 
     examples: int = 0
     checks: int = 0
     inconclusive: int = 0
+    telling: int = 0
     refused: int = 0
     excused: int = 0
     answered: int = 0

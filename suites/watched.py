@@ -123,8 +123,8 @@ def check(
             send({"facts": asdict(_facts(checked, means)), "code": places.lines_of(function, where)})
             for test_id in _ordered(STAGES[stage].tests, uses):
                 if test_id not in (*done, *call.unasked, *left):
-                    lines = _lines(checked, test_id)
-                    send({"test": test_id, "lines": lines, "flat": call.effects.is_flat})
+                    lines, telling = _lines(checked, test_id)
+                    send({"test": test_id, "lines": lines, "telling": telling})
                     if time.monotonic() > until:
                         return
                     if test_id not in scripted:
@@ -161,7 +161,7 @@ def _scripts(call: _Call, test_id: str, lines: Sequence[dict[str, Any]]) -> dict
         return {}
     try:
         checked = call.drawn()
-        found = _lines(checked, test_id) if checked is not None else []
+        found = _lines(checked, test_id)[0] if checked is not None else []
     except UsageProblem:
         # Other numbers may not be what the Function is for.
         return {}
@@ -182,10 +182,13 @@ def _ordered(tests: Sequence[str], uses: Collection[str]) -> list[str]:
     return sorted(tests, key=lambda test: test != "VJP-FD" and test not in asked)
 
 
-def _lines(checked: Checked, test_id: str) -> list[dict[str, Any]]:
+def _lines(checked: Checked, test_id: str) -> tuple[list[dict[str, Any]], bool]:
+    """The results of a test, and whether it would have failed for gradients of 0, if it compares slopes."""
     tests = [(claim, test) for claim, test in claims().values() if claim.test == test_id]
-    found = [checked.line(claim, test, subject) for claim, test in tests for subject in checked.subjects(claim)]
-    return [_without_others(checked, line) for line in found if line is not None]
+    asked = [(claim, test, subject) for claim, test in tests for subject in checked.subjects(claim)]
+    found = [line for each in asked if (line := checked.line(*each)) is not None]
+    telling = test_id not in _SLOPES or any(subject.record.telling for _, _, subject in asked)
+    return [_without_others(checked, line) for line in found], telling
 
 
 def _without_others(checked: Checked, line: dict[str, Any]) -> dict[str, Any]:

@@ -231,11 +231,21 @@ class Bench:
     @_remembered
     def derives_but_for(self, call: Call, slots: Collection[int]) -> bool:
         """Whether the first derivative is not found to be wrong along the arguments but those at these positions."""
+        example = self._made_but_for(call, slots)
+        return not any(example.expected.track) or self._derives_at(example)
+
+    @_remembered
+    def confirms_but_for(self, call: Call, slots: Collection[int]) -> bool:
+        """Whether the first derivative along the arguments but those is right, where gradients of 0 would be wrong."""
+        example, before = self._made_but_for(call, slots), self.subject.record.telling
+        return any(example.expected.track) and self._derives_at(example) and self.subject.record.telling > before
+
+    def _made_but_for(self, call: Call, slots: Collection[int]) -> Example:
         example = self.subject.made(call)
         rows = zip(example.slots, example.track, strict=True)
         # The call itself keeps its mask.
         example.expected.track = tuple(tracked and slot not in slots for slot, tracked in rows)
-        return not any(example.expected.track) or self._derives_at(example)
+        return example
 
     @_remembered
     def derives_nearby(self, call: Call) -> bool:

@@ -149,8 +149,9 @@ class Assertions(Examined):
         rounding = self.policy.rounding(gradients, along, self.function.accuracy(call.dtype))
         verdict = judge(claim, ladder, rounding=rounding)
         self.record.compare_slope(call.dtype, ladder.reason)
+        bound = 10 * ladder.bound + rounding
+        self.record.telling += verdict is Verdict.AGREES and abs(ladder.value) > bound
         if verdict is Verdict.DISAGREES:
-            bound = 10 * ladder.bound + rounding
             off = f"{bound:.3g} (off by {abs(claim - ladder.value):.3g})"
             component = {"what": what, "aspect": "value", "bound": bound}
             found = "; ".join(filter(None, (hint, culprit(gradients) if explaining() else "")))

@@ -66,9 +66,9 @@ class Watched:
         every = len(wrong | right)
         return f"{test} fails in {len(wrong)} of {every} calls" if right and wrong else ""
 
-    def note(self, line: ndjson.Line, made: Made, flat: bool) -> None:
-        """A result of one call is known. Where outputs are ``flat``, a right gradient says nothing."""
-        for calls, outcomes in ((self.wrong, BROKEN), (self.right, () if flat else KEPT)):
+    def note(self, line: ndjson.Line, made: Made, telling: bool) -> None:
+        """A result of one call is known. Right gradients that are not ``telling`` might as well be 0."""
+        for calls, outcomes in ((self.wrong, BROKEN), (self.right, KEPT if telling else ())):
             if line["outcome"] in outcomes:
                 calls.setdefault(ndjson.test_of(line), set()).add(made)
         if ndjson.test_of(line) == "VJP-FD" and line["outcome"] in BROKEN:
@@ -162,7 +162,7 @@ def _note(program: Program, process: str, line: dict[str, Any]) -> None:
     beyond, asked = line.get("stage") == "beyond", line.get("recorded") and line.get("stage") != "beyond"
     for result in line.get("lines", ()):
         if asked:
-            one.note(result, (process, line["call"]), line.get("flat", False))
+            one.note(result, (process, line["call"]), line["telling"])
         else:
             _add(one.beyond if beyond else one.unrecorded, result)
     one.scripts.update(line.get("scripts", {}))

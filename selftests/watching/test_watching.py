@@ -224,6 +224,20 @@ def test_a_gradient_that_may_be_meant_differs_and_one_of_two_is_wrong(tmp_path):
     assert {each["status"] for each in functions.values()} == {1}
 
 
+def test_a_right_gradient_that_might_as_well_be_zero_is_no_sign_that_it_is_not_meant(tmp_path):
+    program = f"""{HEAD}
+def step(ctx, x):
+    ctx.save_for_backward(x)
+    return (x > 0).to(x.dtype)
+
+# 6e-13: with a cotangent of 1 that is within the error of a slope of 0, and with others it is not.
+Spike = made("Spike", step, lambda ctx, g: g * torch.exp(-(10 * ctx.saved_tensors[0]) ** 2))
+Spike.apply(torch.full((10,), 0.53, requires_grad=True)).sum().backward()
+"""
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
+    assert rows_of(done.stderr)["Spike"].startswith("DIFFERS"), done.stderr
+
+
 def test_what_a_project_means_is_no_fault(tmp_path):
     table = '[tool.autograd-conformance.functions]\n"__main__:[TD]*" = { surrogate = true }\n'
     tmp_path.joinpath("pyproject.toml").write_text(table)
