@@ -12,7 +12,7 @@ from typing import Any
 
 from . import in_hypothesis, snapshot
 from .arguments import PACKAGE, is_tensor
-from .snapshot import GRACE, Message
+from .snapshot import GRACE, LATE, Message
 
 
 class _Over(BaseException):
@@ -79,7 +79,7 @@ def messages(
             if thread.is_alive():
                 given_up.set()
                 _ENDLESS.append(thread)
-                found.append({"lost": "did not end in time"})
+                found.append({"lost": LATE})
     yield from found
 
 

@@ -30,6 +30,8 @@ _PR_SET_PDEATHSIG = 1
 _MAP_FIXED = 0x10
 # What a process may take beyond its time, in seconds: to end a test that has begun.
 GRACE = 5.0
+# What is said of one that takes longer.
+LATE = "did not end in time; --limit gives more"
 
 # The bytes that such a process may take beside those of the program, and what is said where it needs more.
 _MEMORY = 4 << 30
@@ -108,7 +110,7 @@ def _received(read: int, until: float) -> Iterator[Message]:
     while not ended:
         left = until - monotonic()
         if left <= 0 or not ready.poll(1000 * left):
-            yield {"lost": "did not end in time"}
+            yield {"lost": LATE}
             return
         found = os.read(read, 2**16)
         ended = not found

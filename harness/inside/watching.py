@@ -31,8 +31,8 @@ _MOST_KINDS = 50
 _LOOKS, _FIRST, _FOLLOWS = 0.005, 16, 0.003
 # How many times as much as others a Function may take of what checks may take.
 _UNEVEN = 3
-# The least seconds for which it is worth to fork, and the most of one check.
-_LEAST, _MOST = 0.25, 10.0
+# The least seconds for which it is worth to fork, and the part of those of a Function that one check may take.
+_LEAST, _PART = 0.25, 1 / 3
 # The stages of the checks of a kind of call, in double precision and, if the Function does not take that, in its own.
 _STAGES = {False: ("first numbers", "numbers", "conduct", "beyond"), True: ("first narrow", "narrow", "conduct")}
 # The stage with second derivatives.
@@ -327,7 +327,7 @@ class _Function:
             kind.prefer(following.SECOND in self.uses)
             stage = kind.stages[0]
             # One that did not end gets more time once.
-            self._ask(kind, call, min(max(self._left, 0.0), _MOST * (1 + self._lost)))
+            self._ask(kind, call, min(max(self._left, 0.0), _PART * self._watch.limit * (1 + self._lost)))
             self._out = self._lost >= _LOST
             # Another first stage is begun whatever the time is.
             if self._left < _LEAST and not kind.begins:

@@ -128,7 +128,9 @@ def test_a_check_that_does_not_end_is_given_up_and_the_next_is_not_begun(monkeyp
         ends.wait()
         send({"test": "VJP-FD"})
 
-    assert list(copies.messages(contextlib.nullcontext, work, 0.05)) == [{"lost": "did not end in time"}]
+    assert list(copies.messages(contextlib.nullcontext, work, 0.05)) == [
+        {"lost": "did not end in time; --limit gives more"}
+    ]
     assert began.is_set()
     assert copies.impossible([]) == "a check of another Function in this process did not end in time"
     ends.set()
