@@ -269,15 +269,17 @@ class _Call:
         )
         self._options = {
             "casts": stage != "beyond", "single_backward": "again" not in uses,
-            "backward_only": self.effects.backward_only, **options,
+            "backward_only": self.effects.backward_only, "stochastic": self.effects.draws, **options,
             "dtypes": (dtype,), "examples": STAGES[stage].share,
         }  # fmt: skip
 
-    def checked(self, **more: Any) -> Checked:
+    def checked(self) -> Checked:
         """The checks of the call. Raises _Narrow if it cannot be made in the precision of the stage."""
+        call = self.function, self._args, self._implementation, self.effects
         try:
-            found = self._checked(**more)
-            return self._checked(**more, stochastic=True) if found.function.facts.draws else found
+            found = self._checks_of(declared(*call, self._steady, **self._options))
+            found.selection  # noqa: B018 - it raises where the call cannot be made
+            return found
         except UsageProblem as problem:
             if isinstance(problem, AlwaysWrong) or not self.is_wide:
                 raise
@@ -288,12 +290,6 @@ class _Call:
         call = self.function, self._args, self._implementation, self.effects
         declaration = drawn(*call, **self._options)
         return None if declaration is None else self._checks_of(declaration)
-
-    def _checked(self, **more: Any) -> Checked:
-        call = self.function, self._args, self._implementation, self.effects
-        found = self._checks_of(declared(*call, self._steady, **{**self._options, **more}))
-        found.selection  # noqa: B018 - it raises where the call cannot be made
-        return found
 
     def _checks_of(self, declaration: Declaration) -> Checked:
         size = sum(math.prod(self._implementation.describe(x).shape) for x in self._args if self._is_tensor(x))

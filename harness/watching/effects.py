@@ -16,6 +16,7 @@ class Effects(NamedTuple):
     of those that it leaves without memory.
 
     ``backward_only`` says that backward raises unless it is part of `.backward()`, and ``raised`` what it raises then.
+    It ``draws`` if forward or backward takes random numbers.
     """
 
     tracked: tuple[int, ...]
@@ -23,6 +24,7 @@ class Effects(NamedTuple):
     consumed: tuple[int, ...] = ()
     backward_only: bool = False
     raised: Exception | None = None
+    draws: bool = False
 
 
 def effects(function: Any, args: Sequence[Any], implementation: Implementation, dtype: str) -> Effects:
@@ -31,7 +33,9 @@ def effects(function: Any, args: Sequence[Any], implementation: Implementation, 
     Where no tensor requires grad, all that get a gradient may.
     """
     trial = _Trial(function, args, implementation, dtype)
+    before = [state.get() for state in implementation.random_states]
     found = trial.differentiated()
+    found = found._replace(draws=before != [state.get() for state in implementation.random_states])
     try:
         copies = trial.copies()
         versions = {n: implementation.version(x) for n, x in copies.items()}

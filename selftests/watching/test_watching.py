@@ -238,6 +238,19 @@ Spike.apply(torch.full((10,), 0.53, requires_grad=True)).sum().backward()
     assert rows_of(done.stderr)["Spike"].startswith("DIFFERS"), done.stderr
 
 
+def test_random_numbers_that_seldom_change_a_result_are_seen(tmp_path):
+    program = f"""{HEAD}
+def drawn(ctx, x):
+    ctx.save_for_backward((torch.rand_like(x) < 0.98).to(x.dtype))
+    return x * ctx.to_save[0]
+
+torch.manual_seed(0)
+made("Right", drawn, lambda ctx, g: g * ctx.saved_tensors[0]).apply(torch.ones(10, requires_grad=True)).sum().backward()
+"""
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
+    assert rows_of(done.stderr)["Right"].startswith("holds"), done.stderr
+
+
 def test_what_a_project_means_is_no_fault(tmp_path):
     table = '[tool.autograd-conformance.functions]\n"__main__:[TD]*" = { surrogate = true }\n'
     tmp_path.joinpath("pyproject.toml").write_text(table)
