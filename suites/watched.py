@@ -30,7 +30,7 @@ from autograd_conformance.harness.watching.given import Unwatched, declared, dra
 from autograd_conformance.harness.watching.links import Links
 from autograd_conformance.implementations import restrict
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.implementations.torch import placing
+from autograd_conformance.implementations.torch import devices
 from autograd_conformance.implementations.torch.widening import widened
 from autograd_conformance.strategies.calls import Tensor, parse
 from autograd_conformance.strategies.given import NEAR
@@ -90,7 +90,7 @@ def prepare() -> None:
 def kept() -> AbstractContextManager[None]:
     """A context that sets back the settings and the random numbers of this process."""
     implementation = serving("torch")
-    return copying.kept(implementation, (*placing.generators(implementation.devices()[1:]),))
+    return copying.kept(implementation, (*devices.generators(),))
 
 
 class _Narrow(Exception):
@@ -108,10 +108,10 @@ def check(
     of the program. Sends the facts about the Function, a result for each test and scripts of those that fail, or why
     the call cannot be checked.
     """
-    until, device, left = time.monotonic() + seconds, placing.device_of(args), _unasked_in_program(copied)
+    until, device, left = time.monotonic() + seconds, devices.device_of(args), _unasked_in_program(copied)
     if not copied:
         forget_outer_test()
-    with warnings.catch_warnings(), placing.current(device):
+    with warnings.catch_warnings(), devices.current(device):
         warnings.simplefilter("ignore")
         try:
             implementation = _on(device.type)

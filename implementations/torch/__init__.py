@@ -31,7 +31,7 @@ from autograd_conformance.implementations.protocol import (
     Tensors,
     as_tuple,
 )
-from autograd_conformance.implementations.torch import memory, plain, settings
+from autograd_conformance.implementations.torch import devices, memory, plain, settings
 from autograd_conformance.implementations.torch.script import KEYWORDS, SCRIPT
 
 # torch imports this, and sympy with it, for the first gradient: done here, once for all processes that are forked.
@@ -64,33 +64,9 @@ def _start_lazy_device() -> None:
         importlib.import_module("torch._lazy.ts_backend").init()
 
 
-# Devices that torch itself knows; any other is registered by a package, as PrivateUse1.
-_ACCELERATORS = ("cuda", "xpu", "mps", "mtia", "hpu")
-
-
 def applies(releases: str) -> bool:
     """Whether this release is one of those that a specifier names."""
     return RELEASE in SpecifierSet(releases, prereleases=True)
-
-
-def _registered() -> str:
-    """The name of the device that a package has registered, if one has."""
-    named = getattr(getattr(torch, "_C", None), "_get_privateuse1_backend_name", None)
-    return str(named()) if named is not None else "privateuseone"
-
-
-def _is_available(device: str) -> bool:
-    """Whether this machine has that device, as its module in torch says, or a tensor that can be made there."""
-    module = getattr(torch, device, None)
-    if module is None:
-        return False
-    if hasattr(module, "is_available"):
-        return bool(module.is_available())
-    try:
-        torch.empty(0, device=device)
-    except Exception:  # noqa: BLE001 - as the package of the device likes
-        return False
-    return True
 
 
 def _documented(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -167,7 +143,7 @@ class TorchImplementation(adapting.RecordingImplementation):
         return _IS_TORCH and RELEASE.release < Version(release).release
 
     def devices(self) -> tuple[str, ...]:
-        return ("cpu", *filter(_is_available, dict.fromkeys((*_ACCELERATORS, _registered()))))
+        return ("cpu", *devices.accelerators())
 
     def simulated_devices(self) -> tuple[str, ...]:
         return ("lazy",) if _IS_TORCH else ()

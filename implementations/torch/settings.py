@@ -18,6 +18,7 @@ from torch.autograd import forward_ad
 
 from autograd_conformance.implementations.importing.missing import Missing, Placeholder
 from autograd_conformance.implementations.protocol import RandomState, Setting
+from autograd_conformance.implementations.torch import devices
 
 _Read = TypeVar("_Read", Setting, RandomState)
 
@@ -123,13 +124,9 @@ def _numpy_state() -> Any:
     return [part.tobytes() if isinstance(part, np.ndarray) else part for part in np.random.get_state()]
 
 
-def _devices() -> bool:
-    """Whether a device that is not the CPU may have random numbers of its own."""
-    named = getattr(getattr(torch, "_C", None), "_get_privateuse1_backend_name", None)
-    if named is None:
-        return True
-    custom = named() != "privateuseone"
-    return custom or any(each.is_available() for each in (torch.cuda, torch.mps, torch.xpu, torch.mtia))
+def _torch_state() -> Any:
+    """The states of all devices: a call on one may draw there."""
+    return [get().numpy().tobytes() for get, _ in devices.generators()]
 
 
 def _seed_torch(seed: int) -> None:
@@ -137,7 +134,7 @@ def _seed_torch(seed: int) -> None:
 
     For each device that is absent, `torch.manual_seed` formats a stack, and keeps it: a millisecond a call.
     """
-    if _devices():
+    if devices.accelerators():
         torch.manual_seed(seed)
     else:
         torch.default_generator.manual_seed(seed)
@@ -154,7 +151,7 @@ def readable(settings: Iterable[_Read]) -> tuple[_Read, ...]:
 
 
 RANDOM_STATES = (
-    RandomState("torch's random numbers", lambda: torch.get_rng_state().numpy().tobytes(), _seed_torch),
+    RandomState("torch's random numbers", _torch_state, _seed_torch),
     RandomState("NumPy's random numbers", _numpy_state, np.random.seed),
     RandomState("Python's random numbers", random.getstate, random.seed),
 )

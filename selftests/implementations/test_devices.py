@@ -302,7 +302,7 @@ class Device(ModuleType):
 @pytest.mark.parametrize(("kind", "there"), [("cpu", True), ("nowhere", False)])
 def test_a_device_whose_module_says_nothing_is_there_if_a_tensor_is(monkeypatch, kind, there):
     monkeypatch.setattr(torch, kind, Device(kind), raising=False)
-    assert implementation._is_available(kind) is there
+    assert implementation.devices.is_available(kind) is there
 
 
 def test_the_random_state_of_a_device_that_has_none_is_not_asked_for(monkeypatch):
