@@ -24,7 +24,7 @@ from autograd_conformance.harness.testing.drawing import forget_outer_test
 from autograd_conformance.harness.testing.marks import Claim
 from autograd_conformance.harness.testing.profiles import Profile
 from autograd_conformance.harness.testing.transforms import SEARCHED
-from autograd_conformance.harness.watching import copying
+from autograd_conformance.harness.watching import copying, keeping
 from autograd_conformance.harness.watching.effects import effects
 from autograd_conformance.harness.watching.given import Unwatched, declared, drawn, precision_of, widest_of
 from autograd_conformance.harness.watching.links import Links
@@ -99,14 +99,15 @@ class _Narrow(Exception):
 
 def check(
     function: Any, args: Sequence[Any], *, name: str, where: str, stage: str, done: Collection[str], seconds: float,
-    means: Mapping[str, Any], uses: Collection[str], scripted: Collection[str], copied: bool, send: Send,
+    means: Mapping[str, Any], uses: Collection[str], scripted: Collection[str], copied: bool, keep: str,
+    send: Send,
 ) -> None:  # fmt: skip
     """Ask the tests of a stage that are not done yet about a call, until the time is up: one at least.
 
     ``means`` are options of a declaration that say what is meant, and ``uses`` words for what the program does with
-    such calls; tests that are ``scripted`` have a script. The arguments are ``copied`` in a process that is still that
-    of the program. Sends the facts about the Function, a result for each test and scripts of those that fail, or why
-    the call cannot be checked.
+    such calls; tests that are ``scripted`` have a script. The arguments are ``copied`` in a process that is still
+    that of the program. A call that shows a fault is kept in the folder ``keep``, if there is one. Sends the facts
+    about the Function, a result for each test and scripts of those that fail, or why the call cannot be checked.
     """
     until, device, left = time.monotonic() + seconds, devices.device_of(args), _unasked_in_program(copied)
     if not copied:
@@ -118,6 +119,7 @@ def check(
             if copied:
                 implementation.synchronize(device.type)
                 args = copying.copies(args, implementation)
+            arguments = keeping.pickled(args) if keep else b""
             call = _Call(function, args, implementation, stage, {"name": name, "where": where, **means}, uses)
             checked = call.checked()
             send({"facts": asdict(_facts(checked, means)), "code": places.lines_of(function, where)})
@@ -125,6 +127,8 @@ def check(
                 if test_id not in (*done, *call.unasked, *left):
                     lines, telling = _lines(checked, test_id)
                     send({"test": test_id, "lines": lines, "telling": telling})
+                    if keep and any(line["outcome"] == "fail" for line in lines):
+                        send(keeping.written(keep, function, name, arguments))
                     if time.monotonic() > until:
                         return
                     if test_id not in scripted:

@@ -34,6 +34,8 @@ _REPORTS = {".json": "json", ".sarif": "sarif"}
               help="The seconds that the checks of one Function may take, in each process.")  # fmt: skip
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE",
               help="Write what was found to this file: .json or .sarif.")  # fmt: skip
+@click.option("--keep-inputs", is_flag=True,
+              help=f"Keep a call with a fault of each Function in {SCRIPTS}, with the program's own data.")  # fmt: skip
 @click.option("--baseline", "accepted", type=click.Path(path_type=Path), metavar="FILE",
               help="Faults that are known, as accept writes them: only others fail.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice((formats.TEXT, "github")), default=formats.TEXT, show_default=True,
@@ -41,7 +43,7 @@ _REPORTS = {".json": "json", ".sarif": "sarif"}
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def watch(
     only: tuple[str, ...], skip: tuple[str, ...], budget: float, limit: float, report: Path | None,
-    accepted: Path | None, form: str, command: tuple[str, ...],
+    keep_inputs: bool, accepted: Path | None, form: str, command: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run COMMAND, and check each custom Function on the calls that it makes.
 
@@ -57,7 +59,9 @@ def watch(
         raise Problem(f"--report must be a file that ends in {' or '.join(_REPORTS)}, got {report}")
     try:
         known = read(accepted) if accepted is not None else frozenset()
-        options = {"share": budget, "limit": limit, "only": only, "skip": skip, "means": intentions.read(Path.cwd())}
+        keep = str(Path.cwd() / SCRIPTS) if keep_inputs else ""
+        meant = intentions.read(Path.cwd())
+        options = {"share": budget, "limit": limit, "only": only, "skip": skip, "keep": keep, "means": meant}
         with instrumented.instrumented("watching", **options) as (environment, folder):
             status = instrumented.run(command, environment)
             summary = Summary(collected(folder), Path(SCRIPTS), known)

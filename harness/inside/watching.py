@@ -48,18 +48,20 @@ _SUITE = "autograd_conformance.suites.watched"
 
 
 # The options unless others are given.
-USUAL: dict[str, Any] = {"share": 0.2, "limit": 30.0, "only": (), "skip": ()}
+USUAL: dict[str, Any] = {"share": 0.2, "limit": 30.0, "only": (), "skip": (), "keep": ""}
 
 
 def start(
-    folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str], means: Mapping[str, Any]
-) -> None:
+    folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str], keep: str,
+    means: Mapping[str, Any],
+) -> None:  # fmt: skip
     """Check calls, and write what is found into this folder.
 
     ``share`` is the part of the program's time that checks may take, and ``limit`` the seconds that they may take for
-    one Function. ``only`` and ``skip`` are patterns of names; ``means`` has what is meant by pattern.
+    one Function. ``only`` and ``skip`` are patterns of names; ``means`` has what is meant by pattern. ``keep`` is the
+    folder for calls that show a fault, or empty.
     """
-    _WATCHES.append(_Watch(folder, share, limit, only, skip, means))
+    _WATCHES.append(_Watch(folder, share, limit, only, skip, keep, means))
     applying.through(_WATCHES[0].made)
 
 
@@ -76,10 +78,11 @@ class _Watch:
     """The Functions of this process, and what their checks have cost."""
 
     def __init__(
-        self, folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str],
+        self, folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str], keep: str,
         means: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        self.share, self.limit, self._only, self._skip, self._means = share, limit, only, skip, means
+        self.share, self.limit, self.keep = share, limit, keep
+        self._only, self._skip, self._means = only, skip, means
         self.lines = Lines(folder, end=self._end, forget=self._begin)
         self._checking = threading.Lock()
         self._begin()
@@ -211,7 +214,7 @@ class _Kind:
         elif "finished" in message:
             self.stages.pop(0)
             self.done = []
-        elif not {"facts", "scripts"} & message.keys():
+        elif not {"facts", "scripts", "kept", "unkept"} & message.keys():
             self.stages.clear()
 
     def prefer(self, second: bool) -> None:
@@ -341,7 +344,7 @@ class _Function:
             check = functools.partial(
                 _suite().check, *call, name=self.name.rpartition(":")[2], where=self.where, done=kind.done,
                 stage=kind.stages[0], seconds=seconds, means=self.means, uses=sorted(self.uses),
-                scripted=sorted(self._scripted), copied=copied,
+                scripted=sorted(self._scripted), copied=copied, keep=self._watch.keep,
             )  # fmt: skip
             run = functools.partial(copies.messages, _suite().kept) if copied else snapshot.messages
             for message in run(check, seconds):

@@ -35,6 +35,9 @@ class Watched:
     beyond: dict[str, ndjson.Line] = field(default_factory=dict)
     # Scripts of calls of the same kind as those that fail, by the id of the result.
     scripts: dict[str, str] = field(default_factory=dict)
+    # The script that makes a call with a fault again, and why there is none.
+    kept: str = ""
+    unkept: str = ""
     # Words of `inside.following` for what the program does with its calls.
     does: set[str] = field(default_factory=set)
     # Sentences about gradients of the program's own that are NaN or infinite.
@@ -166,6 +169,7 @@ def _note(program: Program, process: str, line: dict[str, Any]) -> None:
         else:
             _add(one.beyond if beyond else one.unrecorded, result)
     one.scripts.update(line.get("scripts", {}))
+    one.kept, one.unkept = one.kept or line.get("kept", ""), one.unkept or line.get("unkept", "")
     if "not_finite" in line:
         one.note_value(line)
     one.does |= {line["does"]} if "does" in line else set()

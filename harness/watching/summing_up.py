@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
@@ -128,7 +129,7 @@ class Summary:
             title = f"{one.name} ({one.where}): {_called(one)}"
             known = self._known[one.name]
             often = [one.how_often(ndjson.test_of(fault.group.line)) for fault in known.faults]
-            yield from printing.rows(title, known, about=list(filter(None, [*often, saying(one.where)])))
+            yield from printing.rows(title, known, about=list(filter(None, [*often, saying(one.where), _kept(one)])))
 
     def _notes(self, one: Watched) -> Iterator[str]:
         """What is wrong with a Function that the program does not ask for, a line each."""
@@ -252,6 +253,13 @@ def _worded(one: Watched, known: Conclusion, scripts: Path) -> Conclusion:
     found = worded(known, one.name, everywhere=one.differs)
     # Functions of several modules may have one name.
     return _with_scripts(one, found, scripts / one.name.rpartition(":")[0])
+
+
+def _kept(one: Watched) -> str:
+    """Where a call with a fault is kept, or why it is not; empty if nobody asked for that."""
+    if one.kept:
+        return f"kept with the program's own data: {os.path.relpath(one.kept)} makes such a call again"
+    return f"no call is kept: {one.unkept}" if one.unkept else ""
 
 
 def _called(one: Watched) -> str:
