@@ -26,7 +26,7 @@ from autograd_conformance.harness.testing.profiles import Profile
 from autograd_conformance.harness.testing.transforms import SEARCHED
 from autograd_conformance.harness.watching import copying, keeping
 from autograd_conformance.harness.watching.effects import effects
-from autograd_conformance.harness.watching.given import Unwatched, declared, drawn, precision_of, widest_of
+from autograd_conformance.harness.watching.given import Unwatched, declared, drawn, precision_of, widest_of, with_opaque
 from autograd_conformance.harness.watching.links import Links
 from autograd_conformance.implementations import restrict
 from autograd_conformance.implementations.protocol import Implementation
@@ -248,6 +248,7 @@ class _Call:
         options: Mapping[str, Any], uses: Collection[str],
     ) -> None:  # fmt: skip
         self.function, self.stage, self._implementation = function, stage, implementation
+        args = with_opaque(args, implementation)
         own, widest = precision_of(args, implementation), widest_of(args, implementation)
         self.is_wide = STAGES[stage].wide and own != widest
         if not own and not self.is_wide:

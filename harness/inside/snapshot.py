@@ -56,7 +56,7 @@ IN_SNAPSHOT: list[bool] = []
 
 def too_large(args: Sequence[Any]) -> str:
     """Why a check of calls with these arguments would take too long; empty if it does not."""
-    if sum(x.numel() for x in args if is_tensor(x)) > MOST_ELEMENTS:
+    if sum(x._nnz() if x.is_sparse else x.numel() for x in args if is_tensor(x)) > MOST_ELEMENTS:
         return f"its tensors have more than {MOST_ELEMENTS} elements"
     return ""
 

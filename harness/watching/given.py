@@ -13,7 +13,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.declaration.naming import parameter_names
 from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.harness.watching.effects import Effects
-from autograd_conformance.harness.watching.links import Links, fresh
+from autograd_conformance.harness.watching.links import Links, Opaque, fresh
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL_OF, Array, Static
 from autograd_conformance.strategies.given import Given
@@ -22,6 +22,9 @@ from autograd_conformance.strategies.given import Given
 WIDE = {False: "float64", True: "complex128"}
 # Objects that are shown as they are.
 _LITERALS = (bool, int, float, str, type(None))
+
+
+_NO_GRADIENT = "no argument has a gradient"
 
 
 class Unwatched(Exception):
@@ -61,8 +64,7 @@ def declared(
     Unwatched if a call has what cannot be made again.
     """
     names = parameter_names(function, len(args), implementation.name)
-    rows = enumerate(zip(args, names, strict=True))
-    found = [_argument(f"argument {n} ({given})", given, value, implementation) for n, (value, given) in rows]
+    found = [_argument(given, value, implementation) for value, given in zip(args, names, strict=True)]
     links = Links(args, implementation, effects.consumed, steady)
     if links.beyond_copies:
         shown = ", ".join(f"argument {slot} ({names[slot]})" for slot in links.beyond_copies)
@@ -72,7 +74,8 @@ def declared(
         if isinstance(each, Array) and (slot in links.same or slot not in effects.tracked):
             found[slot] = replace(each, constant=True)
     if not any(isinstance(each, Array) and each.differentiable for each in found):
-        raise Unwatched("no argument has a gradient")
+        opaque = (f"argument {n} ({names[n]}) is a {x.kind}" for n, x in enumerate(args) if isinstance(x, Opaque))
+        raise Unwatched(next((f"{shown}, and no other argument has a gradient" for shown in opaque), _NO_GRADIENT))
     observed = Observed(
         function, *found, name=name, where=where, implementation=implementation.name, inplace=effects.inplace, **options
     )  # fmt: skip
@@ -92,13 +95,26 @@ def drawn(
     if not literal or links.same or effects.consumed or str(getattr(function, "__module__", "")) == "__main__":
         return None
     names = parameter_names(function, len(args), implementation.name)
-    found = [_argument(name, name, value, implementation) for value, name in zip(args, names, strict=True)]
+    found = [_argument(name, value, implementation) for value, name in zip(args, names, strict=True)]
     for slot, each in enumerate(found):
         if isinstance(each, Array):
             found[slot] = replace(each, recorded=None, constant=each.constant or slot not in effects.tracked)
         else:
             found[slot] = replace(each, build=None)
     return Declaration(function, *found, implementation=implementation.name, inplace=effects.inplace, **options)
+
+
+def with_opaque(args: Sequence[Any], implementation: Implementation) -> list[Any]:
+    """The arguments of a call; tensors of a subclass and sparse ones are constants that are not looked into."""
+    return [_seen(x, implementation) if implementation.is_tensor(x) else x for x in args]
+
+
+def _seen(tensor: Any, implementation: Implementation) -> Any:
+    name = type(tensor).__name__
+    kind = implementation.unusual(tensor) if name in ("Tensor", "Parameter") else name
+    if not kind:
+        return tensor
+    return Opaque(tensor.detach() if implementation.requires_grad(tensor) else tensor, f"{kind} tensor")
 
 
 def precision_of(args: Sequence[Any], implementation: Implementation) -> str:
@@ -117,15 +133,11 @@ def widest_of(args: Sequence[Any], implementation: Implementation) -> str:
     return WIDE[is_complex]
 
 
-def _argument(place: str, name: str, value: Any, implementation: Implementation) -> Array | Static:
+def _argument(name: str, value: Any, implementation: Implementation) -> Array | Static:
     if not implementation.is_tensor(value):
-        shown: Any = value if isinstance(value, _LITERALS) else f"<{type(value).__name__}>"
+        kind = value.kind if isinstance(value, Opaque) else type(value).__name__
+        shown: Any = value if isinstance(value, _LITERALS) else f"<{kind}>"
         return Static(name=name, choices=lambda _: (shown,), build=lambda _: fresh(value))
-    kind = type(value).__name__
-    unusual = "" if kind in ("Tensor", "Parameter") else f"{kind} tensor"
-    unusual = unusual or implementation.unusual(value)
-    if unusual:
-        raise Unwatched(f"{place} is a {unusual}")
     about, values = implementation.describe(value), np.array(implementation.numpy(value))
     dims = " ".join(map(str, about.shape))
     if about.dtype not in FLOATING:

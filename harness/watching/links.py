@@ -13,6 +13,14 @@ from autograd_conformance.implementations.protocol import Implementation
 
 Memo = dict[int, Any]
 
+
+class Opaque:
+    """A tensor that is passed as it is, like any object: of a subclass, or sparse. ``kind`` says which."""
+
+    def __init__(self, tensor: Any, kind: str) -> None:
+        self.tensor, self.kind = tensor, kind
+
+
 # So many objects are looked through for tensors.
 _MOST = 20_000
 
@@ -56,7 +64,7 @@ class Links:
         memo = {id(self.args[slot]): found[slot] for slot in self._first} if self._holders else {}
         for slot in self._holders:
             found[slot] = copied(self.args[slot], memo)
-        return found
+        return [each.tensor if isinstance(each, Opaque) else each for each in found]
 
 
 def _held(value: Any, slots: Mapping[int, int]) -> set[int]:

@@ -67,8 +67,11 @@ class _Widening:
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         wide = _WIDE.get(tensor.dtype)
-        if wide is None:
+        # What another class makes of its numbers is its own.
+        if wide is None or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return tensor
+        if tensor.layout != torch.strided:
+            return tensor.detach().to(wide)
         if tensor.is_leaf:
             # Whoever else holds it has the same one.
             tensor.data = tensor.data.to(wide)
