@@ -18,7 +18,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.report import places
-from autograd_conformance.harness.outcomes import AlwaysWrong, UsageProblem
+from autograd_conformance.harness.outcomes import AlwaysWrong, Kind, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.testing.drawing import forget_outer_test
 from autograd_conformance.harness.testing.marks import Claim
@@ -47,7 +47,7 @@ CONDUCT = (
     "VJP-REPEAT", "VJP-ACCUMULATE", "VJP-INPLACE-SAFE", "FWD-MASK", "FWD-GRADFLAG", "MEM-WRITTEN", "MEM-FREE",
     "ENV-RANDOM", "ENV-SETTINGS", "ENV-SETTINGS/seeds", "ENV-SAVED-HOOKS",
 )  # fmt: skip
-# What few programs ask for.
+# What few programs ask for: of second derivatives nothing is said where a first one is another than the derivative.
 BEYOND = ("FWD-DTYPE", "DBL-CORRECT", "DBL-ONCE")
 
 
@@ -100,7 +100,7 @@ class _Narrow(Exception):
 def check(
     function: Any, args: Sequence[Any], *, name: str, where: str, stage: str, done: Collection[str], seconds: float,
     means: Mapping[str, Any], uses: Collection[str], scripted: Collection[str], copied: bool, keep: str,
-    send: Send,
+    differs: bool, send: Send,
 ) -> None:  # fmt: skip
     """Ask the tests of a stage that are not done yet about a call, until the time is up: one at least.
 
@@ -124,9 +124,11 @@ def check(
             checked = call.checked()
             send({"facts": asdict(_facts(checked, means)), "code": places.lines_of(function, where)})
             for test_id in _ordered(STAGES[stage].tests, uses):
-                if test_id not in (*done, *call.unasked, *left):
+                if test_id not in (*done, *call.unasked, *left, *BEYOND[1:] * differs):
                     lines, telling = _lines(checked, test_id)
-                    send({"test": test_id, "lines": lines, "telling": telling})
+                    is_wrong = any(line.get("failure", {}).get("kind") == Kind.WRONG for line in lines)
+                    differs = differs or (test_id == "VJP-FD" and is_wrong)
+                    send({"test": test_id, "lines": lines, "telling": telling, "differs": differs})
                     if keep and any(line["outcome"] == "fail" for line in lines):
                         send(keeping.written(keep, function, name, arguments))
                     if time.monotonic() > until:

@@ -245,6 +245,8 @@ class _Function:
         # What the program does with its calls, and of which arguments a gradient was not finite.
         self.uses: set[str] = set()
         self._values: set[tuple[int, str]] = set()
+        # Whether a first derivative was found to be another: then nothing is said of second ones.
+        self._differs = False
         # The tests that a script shows to fail.
         self._scripted: set[str] = set()
         self.kinds: dict[Any, _Kind] = {}
@@ -344,13 +346,14 @@ class _Function:
             check = functools.partial(
                 _suite().check, *call, name=self.name.rpartition(":")[2], where=self.where, done=kind.done,
                 stage=kind.stages[0], seconds=seconds, means=self.means, uses=sorted(self.uses),
-                scripted=sorted(self._scripted), copied=copied, keep=self._watch.keep,
+                scripted=sorted(self._scripted), copied=copied, keep=self._watch.keep, differs=self._differs,
             )  # fmt: skip
             run = functools.partial(copies.messages, _suite().kept) if copied else snapshot.messages
             for message in run(check, seconds):
                 kind.note(message)
                 self._scripted |= {test.partition("[")[0] for test in message.get("scripts", ())}
                 self._lost += "lost" in message
+                self._differs |= message.get("differs", False)
                 self.say(**about, **message)
         finally:
             taken = perf_counter() - start

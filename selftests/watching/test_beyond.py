@@ -10,7 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from autograd_conformance.selftests.watching.watched_program import AMPLE, HEAD, rows_of, watched
+from autograd_conformance.suites import watched as suite
 
 if not hasattr(os, "fork") or sys.platform == "darwin":
     pytest.skip("on this platform no process can be forked", allow_module_level=True)
@@ -165,3 +168,33 @@ def test_second_derivatives_that_a_program_takes_must_be_right(tmp_path):
     assert _found(functions, "Twice") == [("error", "silently detached", "DBL-CORRECT")], done.stderr
     assert _found(functions, "Right") == []
     assert done.returncode == 1
+
+
+class Spike(torch.autograd.Function):
+    """A step, whose gradient is that of a sigmoid."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x > 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        s = ctx.saved_tensors[0].sigmoid()
+        return g * s * (1 - s)
+
+
+def asked_of_a_spike(stage, differs):
+    """The messages about a call in a stage."""
+    sent = []
+    suite.check(
+        Spike, (torch.ones(3, requires_grad=True),), name="Spike", where="", stage=stage, done=(), seconds=60,
+        means={}, uses=(), scripted=suite.BEYOND, copied=True, keep="", differs=differs, send=sent.append,
+    )  # fmt: skip
+    return [message for message in sent if "test" in message]
+
+
+def test_nothing_is_said_of_second_derivatives_of_what_is_no_derivative():
+    assert asked_of_a_spike("first numbers", False)[0]["differs"]
+    assert [message["test"] for message in asked_of_a_spike("beyond", True)] == ["FWD-DTYPE"]
+    assert "DBL-CORRECT" in [message["test"] for message in asked_of_a_spike("beyond", False)]
