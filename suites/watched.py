@@ -27,7 +27,7 @@ from autograd_conformance.harness.testing.transforms import SEARCHED
 from autograd_conformance.harness.watching import copying, keeping
 from autograd_conformance.harness.watching.effects import effects
 from autograd_conformance.harness.watching.given import Unwatched, declared, drawn, precision_of, widest_of, with_opaque
-from autograd_conformance.harness.watching.links import Links
+from autograd_conformance.harness.watching.links import Links, Opaque
 from autograd_conformance.implementations import restrict
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch import devices
@@ -273,6 +273,8 @@ class _Call:
             *("VJP-NEEDS",) * bool(links.same or self._steady),
             *("FWD-GRADFLAG",) * bool(self._steady),
             *("DBL-CORRECT", "DBL-ONCE") * self.effects.backward_only,
+            # Hooks that copy, as `save_on_cpu`, may give back another class than they got.
+            *("ENV-SAVED-HOOKS",) * any(isinstance(x, Opaque) for x in args),
         )
         self._options = {
             "casts": stage != "beyond", "single_backward": "again" not in uses,

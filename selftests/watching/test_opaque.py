@@ -37,6 +37,10 @@ def wrapped(ctx, a, x):
     ctx.a = a
     return a.held @ x
 
+def saved(ctx, a, x):
+    ctx.save_for_backward(a, x)
+    return a.held @ x
+
 def of_both(ctx, a):
     return a.held * 2
 
@@ -49,6 +53,8 @@ for name, factor in (("Right", 1), ("Wrong", 3)):
     made(name + "Sparse", sparse, of_sparse).apply(a.to_sparse(), x).sum().backward()
     made(name + "Wrapped", wrapped, of_wrapped).apply(held, x).sum().backward()
     made(name + "Trained", wrapped, of_wrapped).apply(trained, x).sum().backward()
+    of_saved = lambda ctx, g, factor=factor: (None, factor * ctx.saved_tensors[0].held.t() @ g)
+    made(name + "Saved", saved, of_saved).apply(held, x).sum().backward()
     made(name + "Alone", of_both, lambda ctx, g: g).apply(trained)
 """
 
@@ -58,7 +64,7 @@ def found(tmp_path_factory):
     return watched(tmp_path_factory.mktemp("opaque"), PROGRAM, *AMPLE, torch=True)[0].stderr
 
 
-@pytest.mark.parametrize("kind", ["Sparse", "Wrapped", "Trained"])
+@pytest.mark.parametrize("kind", ["Sparse", "Wrapped", "Trained", "Saved"])
 def test_the_gradient_of_the_other_argument_is_checked(found, kind):
     rows = rows_of(found)
     assert rows[f"Right{kind}"].startswith("holds"), found
