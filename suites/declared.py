@@ -140,7 +140,7 @@ class Checked:
             # No property is about warnings of the framework, or of NumPy at extreme values.
             warnings.simplefilter("ignore")
             if not self.explain:
-                attempt(False)
+                Runs(subject, test, attempt).briefly()
             elif self.shrink:
                 subject.examine(test, attempt)
             else:

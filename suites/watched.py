@@ -258,8 +258,9 @@ class _Call:
         self._args = [x if implementation.is_tensor(x) or not self.is_wide else widened(x) for x in args]
         dtype = widest if self.is_wide else own
         self.effects = effects(function, self._args, implementation, dtype)
-        if isinstance(self.effects.raised, NotImplementedError):
-            raise Unwatched("its backward is not implemented")
+        if isinstance(self.effects.raised, NotImplementedError | AssertionError):
+            why = f"{type(self.effects.raised).__name__}: {self.effects.raised}".removesuffix(": ")
+            raise Unwatched(f"its backward refuses it ({why})")
         if self.effects.raised is not None and self.is_wide and "numbers" in stage:
             raise _Narrow(f"backward raises in {dtype}")
         # What a declaration would say of a Function that is only called is seen, and no fault: what it changes, that

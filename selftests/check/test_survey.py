@@ -15,7 +15,7 @@ import pytest
 SURVEY = Path(__file__).resolve().parents[2] / "examples" / "survey"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 sys.path.insert(0, str(SURVEY))
-survey = importlib.import_module("survey")
+survey, watching = map(importlib.import_module, ("survey", "watching"))
 sys.path.remove(str(SURVEY))
 
 ROWS = survey.rows()
@@ -31,6 +31,14 @@ def test_the_page_is_made_from_the_outcomes():
 def test_each_accusation_is_judged():
     accused = [(row.package, row.name, each) for row in ROWS for each, judged in row.judgements.items() if not judged]
     assert [each for each in accused if not each[2].startswith("not checked")] == []
+
+
+def test_what_watch_finds_is_judged():
+    found = [
+        (each.package, each.name, text) for each in watching.functions() for text, j in each.judgements.items() if not j
+    ]
+    assert found == []
+    assert json.loads(watching.PROGRAMS.read_text()).keys() == json.loads(watching.WATCHED.read_text()).keys()
 
 
 def test_each_fault_has_a_script_and_each_script_a_fault():

@@ -235,7 +235,7 @@ def test_what_else_a_program_may_notice_stays_and_what_it_does_not_do_is_no_faul
     assert {name for name, each in functions.items() if each["status"] == 1} == {"Big"}, done.stderr
     right = {"First", "Counting", "Hooked", "Loss", "Once"}
     assert {name for name, each in functions.items() if each["status"] == 0} >= right, done.stderr
-    assert "__main__:Nothing: it is not checked: its backward is not implemented" in done.stderr
+    assert "__main__:Nothing: it is not checked: its backward refuses it (NotImplementedError)" in done.stderr
 
 
 OF_HYPOTHESIS = f"""{HEAD}

@@ -238,6 +238,26 @@ Spike.apply(torch.full((10,), 0.53, requires_grad=True)).sum().backward()
     assert rows_of(done.stderr)["Spike"].startswith("DIFFERS"), done.stderr
 
 
+def test_a_call_that_is_too_large_to_explain_is_compared_as_a_whole(tmp_path):
+    program = f"""{HEAD}
+def step(ctx, x, *others):
+    ctx.save_for_backward(x)
+    return (x > 0).to(x.dtype)
+
+def product(ctx, a, b):
+    ctx.save_for_backward(a, b)
+    return a * b
+
+x = torch.full((40, 500), 0.7, requires_grad=True)
+made("Spike", step, lambda ctx, g: g / (1 + ctx.saved_tensors[0] ** 2)).apply(x).sum().backward()
+OneOfTwo = made("OneOfTwo", product, lambda ctx, g: (g * ctx.saved_tensors[1], 2 * g * ctx.saved_tensors[0]))
+OneOfTwo.apply(x, x + 1).sum().backward()
+"""
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
+    words = {name: row.split()[0] for name, row in rows_of(done.stderr).items()}
+    assert words == {"Spike": "DIFFERS", "OneOfTwo": "WRONG"}, done.stderr
+
+
 def test_random_numbers_that_seldom_change_a_result_are_seen(tmp_path):
     program = f"""{HEAD}
 def drawn(ctx, x):

@@ -69,6 +69,14 @@ class Runs:
             self._explain_each(raised)
             raise
 
+    def briefly(self) -> None:
+        """Run the test; raises its first failure with no more than whether the derivative is wrong everywhere."""
+        try:
+            self.attempt(False)
+        except Broken as broken:
+            throughout = attempted(everywhere, Failure(self.subject, broken)) is True
+            raise broken.with_finding(replace(broken.finding, everywhere=throughout)) from broken.__cause__
+
     def all(self) -> None:
         """Run the test; raises its first failure, and leaves the others in the subject's record."""
         first = self._next()
