@@ -274,8 +274,8 @@ class _Call:
             *("VJP-NEEDS",) * bool(links.same or self._steady),
             *("FWD-GRADFLAG",) * bool(self._steady),
             *("DBL-CORRECT", "DBL-ONCE") * self.effects.backward_only,
-            # Hooks that copy, as `save_on_cpu`, may give back another class than they got.
-            *("ENV-SAVED-HOOKS",) * any(isinstance(x, Opaque) for x in args),
+            # Hooks that copy, as `save_on_cpu`, may give back another class than they got; and it may have a gradient.
+            *("ENV-SAVED-HOOKS", "VJP-NONE") * any(isinstance(x, Opaque) for x in args),
         )
         self._options = {
             "casts": stage != "beyond", "single_backward": "again" not in uses,

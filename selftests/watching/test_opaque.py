@@ -55,6 +55,8 @@ for name, factor in (("Right", 1), ("Wrong", 3)):
     made(name + "Trained", wrapped, of_wrapped).apply(trained, x).sum().backward()
     of_saved = lambda ctx, g, factor=factor: (None, factor * ctx.saved_tensors[0].held.t() @ g)
     made(name + "Saved", saved, of_saved).apply(held, x).sum().backward()
+    both = lambda ctx, g, factor=factor: (factor * torch.ones(5, 4), factor * ctx.a.held.t() @ g)
+    made(name + "Returned", wrapped, both).apply(held, x).sum().backward()
     made(name + "Alone", of_both, lambda ctx, g: g).apply(trained)
 """
 
@@ -64,7 +66,7 @@ def found(tmp_path_factory):
     return watched(tmp_path_factory.mktemp("opaque"), PROGRAM, *AMPLE, torch=True)[0].stderr
 
 
-@pytest.mark.parametrize("kind", ["Sparse", "Wrapped", "Trained", "Saved"])
+@pytest.mark.parametrize("kind", ["Sparse", "Wrapped", "Trained", "Saved", "Returned"])
 def test_the_gradient_of_the_other_argument_is_checked(found, kind):
     rows = rows_of(found)
     assert rows[f"Right{kind}"].startswith("holds"), found
