@@ -91,7 +91,7 @@ def test_a_function_that_hangs_does(tmp_path):
 @pytest.mark.parametrize("present", [False, True])
 def test_seeding_formats_no_stack_for_absent_devices(monkeypatch, present):
     calls, seeded = [], torch.manual_seed
-    monkeypatch.setattr(torch_settings, "_devices", lambda: present)
+    monkeypatch.setattr(torch_settings.devices, "accelerators", lambda: ("cuda",) * present)
     monkeypatch.setattr(torch, "manual_seed", lambda seed: calls.append(seed) or seeded(seed))
     seeded(5)
     expected = torch.rand(4)

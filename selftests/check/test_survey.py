@@ -15,7 +15,7 @@ import pytest
 SURVEY = Path(__file__).resolve().parents[2] / "examples" / "survey"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 sys.path.insert(0, str(SURVEY))
-survey, watching = map(importlib.import_module, ("survey", "watching"))
+survey, watching, judgements = map(importlib.import_module, ("survey", "watching", "judgements"))
 sys.path.remove(str(SURVEY))
 
 ROWS = survey.rows()
@@ -42,7 +42,7 @@ def test_what_watch_finds_is_judged():
 
 
 def test_each_fault_has_a_script_and_each_script_a_fault():
-    named = {each.script for each in survey.JUDGEMENTS if each.kind == "fault"}
+    named = {each.script for each in judgements.JUDGEMENTS if each.kind == "fault"}
     gallery = {f"gallery/{path.name}" for path in (SURVEY.parent / "gallery" / "findings").glob("*.py")}
     assert named <= gallery | set(SCRIPTS)
     assert set(SCRIPTS) <= named
