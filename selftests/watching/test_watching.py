@@ -258,6 +258,18 @@ OneOfTwo.apply(x, x + 1).sum().backward()
     assert words == {"Spike": "DIFFERS", "OneOfTwo": "WRONG"}, done.stderr
 
 
+def test_a_derivative_that_is_nearly_right_is_undecided(tmp_path):
+    program = f"""{HEAD}
+for name, error in (("Nearly", 1e-7), ("Wrong", 1e-4)):
+    backward = lambda ctx, g, error=error: (2 + error) * g * ctx.saved_tensors[0]
+    made(name, backward=backward).apply(x).sum().backward()
+"""
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
+    words = {name: row.split()[0] for name, row in rows_of(done.stderr).items()}
+    assert words == {"Nearly": "not", "Wrong": "DIFFERS"}, done.stderr
+    assert "__main__:Nearly: not verified: VJP-FD: it is nearly right" in done.stderr
+
+
 def test_random_numbers_that_seldom_change_a_result_are_seen(tmp_path):
     program = f"""{HEAD}
 def drawn(ctx, x):
