@@ -224,8 +224,13 @@ def domain_of(argument: Array, smooth: bool) -> Values:
 
 
 def fills_of(argument: Array, smooth: bool = False) -> tuple[str, ...]:
-    """The fills of an argument, in the order in which shrinking prefers them."""
-    return given.FILLS if argument.recorded is not None else DOMAINS[domain_of(argument, smooth)].fills
+    """The fills of an argument, in the order in which shrinking prefers them.
+
+    A constant of a recorded call keeps its values: it may be what another one makes of it.
+    """
+    if argument.recorded is None:
+        return DOMAINS[domain_of(argument, smooth)].fills
+    return (given.GIVEN,) if argument.constant else given.FILLS
 
 
 def admits_specials(domain: Values) -> bool:

@@ -270,6 +270,20 @@ for name, error in (("Nearly", 1e-7), ("Wrong", 1e-4)):
     assert "__main__:Nearly: not verified: VJP-FD: it is nearly right" in done.stderr
 
 
+def test_constants_that_belong_together_stay_together(tmp_path):
+    program = f"""{HEAD}
+def scaled(ctx, x, factor, inverse):
+    ctx.save_for_backward(inverse)
+    return x * factor
+
+factor = torch.tensor([2.0, 4.0, 0.5])
+Right = made("Right", scaled, lambda ctx, g: (g / ctx.saved_tensors[0], None, None))
+Right.apply(x, factor, 1 / factor).sum().backward()
+"""
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
+    assert rows_of(done.stderr)["Right"].startswith("holds"), done.stderr
+
+
 def test_random_numbers_that_seldom_change_a_result_are_seen(tmp_path):
     program = f"""{HEAD}
 def drawn(ctx, x):
