@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,119 @@ JUDGEMENTS = [
     ),
     other_arguments("memcnn A*Block* wrong VJP-FD*", "The weights were not those that the given modules use."),
     fault(
-        "memcnn A*Block* not detected VJP-INPLACE-SAFE",
+        "memcnn A*Block* VJP-INPLACE-SAFE",
         "memcnn_blocks_inplace.py",
         "An input or a weight that changes in place before backward makes gradients wrong, and nothing is raised.",
+    ),
+    fault(
+        "memcnn InvertibleCheckpointFunction not detected VJP-INPLACE-SAFE",
+        "memcnn_checkpoint_inplace.py",
+        "Inputs and outputs are kept on ctx: one that changes in place before backward makes gradients wrong.",
+    ),
+    fault(
+        "memcnn InvertibleCheckpointFunction wrong VJP-FD*",
+        "memcnn_checkpoint_leaf.py",
+        "backward writes to .grad of its inputs and returns the gradient as well: that of a leaf is twice as large.",
+    ),
+    fault(
+        "entmax *BisectFunction not detected VJP-INPLACE-SAFE",
+        "entmax_alpha_inplace.py",
+        "alpha is kept on ctx: if it changes in place before backward, gradients are wrong, and nothing is raised.",
+    ),
+    fault(
+        "gpytorch ComputePredictiveUpdates wrong DBL-CORRECT",
+        "gpytorch_predictive_second.py",
+        "Second derivatives are wrong, without a word: what forward saves is computed from its inputs.",
+    ),
+    on_purpose(
+        "gpytorch *NaturalToMuVarSqrt wrong VJP-FD*",
+        "Gradients are natural ones, as the documentation of the distributions says.",
+    ),
+    fault(
+        "torch_struct Checkpoint* Check raises *",
+        "torch_struct_checkpoint.py",
+        "backward raises if one argument requires no grad, or in the sharded one for a transposed cotangent.",
+    ),
+    fault(
+        "torch_struct Checkpoint* Check * DBL-CORRECT",
+        "torch_struct_checkpoint.py",
+        "Second derivatives are detached or wrong, without a word: backward calls autograd.grad without create_graph.",
+    ),
+    on_purpose(
+        "torch_struct MultiSampledLogSumExp wrong VJP-*",
+        "Gradients are the bits of sixteen samples, as the documentation of the semirings says.",
+    ),
+    fault(
+        "linear_operator Matmul * DBL-CORRECT",
+        "linear_operator_matmul_second.py",
+        "Second derivatives are detached, without a word, for operators that compute a matrix by a function.",
+    ),
+    fault(
+        "linear_operator InvQuadLogdet silently detached DBL-CORRECT",
+        "linear_operator_second.py",
+        "Second derivatives are wrong or 0, without a word: what backward saves or computes is detached.",
+    ),
+    on_purpose(
+        "linear_operator SqrtInvMatmul wrong VJP-LINEAR",
+        "It is computed by contour integral quadrature, as documented: iterations, which end before they converge.",
+    ),
+    fault(
+        "linear_operator DSMM raises VJP-COTANGENT-LAYOUT",
+        "linear_operator_dsmm_layout.py",
+        "backward raises for a batch of cotangents whose memory is transposed: it uses view.",
+    ),
+    on_purpose(
+        "torch_geometric TorchSPMM raises *",
+        "backward is for sums, and raises for a mean, a minimum or a maximum: the tests of the package ask for that.",
+    ),
+    fault(
+        "kymatio ModulusStable not finite DBL-CORRECT",
+        "kymatio_modulus_second.py",
+        "Second derivatives are NaN where the input is 0, for which the gradient is documented to be 0: 0 / 0.",
+    ),
+    on_purpose(
+        "pypose * wrong DBL-CORRECT",
+        "Second derivatives are of gradients in a tangent space, as in the paper that the documentation refers to.",
+    ),
+    on_purpose(
+        "torch_geometric InvertibleFunction mutates *",
+        "The memory of inputs and outputs is freed, and filled again in backward, as documented.",
+    ),
+    on_purpose(
+        "torchdiffeq StitchGradient wrong VJP-FD*",
+        "The output gets the gradient of another tensor, as its name says.",
+    ),
+    on_purpose(
+        "sinabs Quantize wrong VJP-FD*", "The gradient is that of a linear function, as its documentation says."
+    ),
+    on_purpose(
+        "sinabs StochasticRounding wrong VJP-FD*",
+        "The gradient is that of a linear function, as its documentation says.",
+    ),
+    on_purpose("sinabs *Spike* wrong VJP-*", "Spikes have a surrogate gradient, as the documentation says."),
+    fault(
+        "memcnn A*Block* DBL-CORRECT",
+        "memcnn_blocks_second.py",
+        "Second derivatives are detached, without a word: backward computes with a detached copy of the input.",
+    ),
+    on_purpose("snntorch FirstSpike wrong VJP-FD*", "The gradient of a first spike is -1, as its documentation says."),
+    on_purpose("snntorch ATan wrong VJP-FD*", "Spikes have a surrogate gradient, as the documentation says."),
+    on_purpose(
+        "norse ToSpikeTimes wrong VJP-*", "The gradient of a spike that counts is -1, as its documentation says."
+    ),
+    *(
+        on_purpose(f"norse {function} wrong VJP-*", "Spikes have a surrogate gradient, as the documentation says.")
+        for function in ("Heavi*", "Circ*", "Logistic", "SuperSpike", "Triangle")
+    ),
+    *(
+        on_purpose(
+            f"spikingjelly {function} wrong VJP-FD*", "Spikes have a surrogate gradient, as the documentation says."
+        )
+        for function in ("SurrogateSpike", "atan", "erf", "rect", "sigmoid", "deterministic_pass")
+    ),
+    *(
+        on_purpose(f"spikingjelly {function} wrong VJP-FD*", "It is a straight-through estimator, as documented.")
+        for function in ("KBitQuantizeATGF", "MultiLevelSpikeCountATGF", "StepQuantizeATGF")
     ),
     fault(
         "snntorch * misfits FWD-DTYPE",
@@ -398,3 +509,9 @@ JUDGEMENTS = [
         "torch_harmonics permute_to_nhwc raises VJP-NONE", "The tensor had not four dimensions, as its error asks for."
     ),
 ]
+
+
+def judgement(package: str, function: str, accusation: str) -> Judgement | None:
+    """What a person says of an accusation; the first entry that matches counts."""
+    matching = (each for each in JUDGEMENTS if fnmatchcase(f"{package} {function} {accusation}", each.what))
+    return next(matching, None)

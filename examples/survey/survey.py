@@ -15,15 +15,18 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from judgements import JUDGEMENTS, Judgement
+import watching
+from judgements import Judgement, judgement
 
 FOLDER = Path(__file__).parent
 OUTCOMES, LEFT_OUT, CALLED = (FOLDER / f"{name}.json" for name in ("outcomes", "left_out", "called"))
+# What the page says before the packages, and before what `watch` finds.
+HEAD, WATCHED = (FOLDER / f"{name}.md" for name in ("head", "watched"))
 PAGE = FOLDER.parents[1] / "docs" / "survey.md"
 # What a Function is counted as, if some of its accusations are of the kind: the first one counts.
 KINDS = {"fault": "The faults", "on purpose": "On purpose", "other arguments": "Other arguments than it is meant for"}
@@ -54,12 +57,6 @@ class Row:
         kinds = {each.kind for each in self.judgements.values() if each is not None}
         unchecked = any(each.startswith(UNCHECKED) for each in self.found)
         return next((kind for kind in KINDS if kind in kinds), UNCHECKED if unchecked else "holds")
-
-
-def judgement(package: str, function: str, accusation: str) -> Judgement | None:
-    """What a person says of an accusation; the first entry that matches counts."""
-    matching = (each for each in JUDGEMENTS if fnmatchcase(f"{package} {function} {accusation}", each.what))
-    return next(matching, None)
 
 
 def declared(pattern: str = "*") -> list[Path]:
@@ -128,7 +125,10 @@ def functions_of(path: Path) -> dict[str, list[str]]:
 def page() -> str:
     """The page as Markdown."""
     found, left_out = rows(), json.loads(LEFT_OUT.read_text())
-    parts = [_head(found, left_out), _packages(found, left_out), _accusations_of(found), _reasons(left_out)]
+    parts = [
+        _head(found, left_out), _packages(found, left_out), _watched(found),
+        _accusations_of([*found, *watching.functions()]), _reasons(left_out),
+    ]  # fmt: skip
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -136,7 +136,7 @@ def _head(found: list[Row], left_out: dict[str, dict[str, str]]) -> list[str]:
     outcomes = Counter(row.outcome for row in found)
     without = sum(map(len, left_out.values()))
     packages = {row.package for row in found} | set(left_out)
-    text = FOLDER.joinpath("head.md").read_text()
+    text = HEAD.read_text()
     numbers: dict[str, object] = {
         "packages": len(packages), "functions": len(found) + without, "declared": len(found), "without": without,
         "recorded": sum(row.way == "recorded" for row in found), "holds": outcomes["holds"],
@@ -168,7 +168,19 @@ def _packages(found: list[Row], left_out: dict[str, dict[str, str]]) -> list[str
     return lines
 
 
-def _accusations_of(found: list[Row]) -> Iterator[str]:
+def _watched(found: list[Row]) -> Iterator[str]:
+    """What `watch` finds by the same tests; a fault that several accusations name is one of each."""
+    faults = [
+        (row.package, row.name, judged)
+        for row in found
+        for judged in row.judgements.values()
+        if row.way == "recorded" and judged is not None and judged.kind == "fault"
+    ]
+    text = WATCHED.read_text().format(**watching.figures(faults)).rstrip()
+    yield from (text, "", *watching.section(faults), "", *watching.unwatched())
+
+
+def _accusations_of(found: Sequence[Row | watching.Watched]) -> Iterator[str]:
     """The faults, and what is on purpose: each with the Functions that it is true of."""
     for kind, title in KINDS.items():
         yield from (

@@ -1,7 +1,7 @@
-"""linear_operator 0.6.1: second derivatives of InvQuad and PivotedCholesky are wrong or 0, without a word."""
+"""linear_operator 0.6.1: second derivatives of three Functions are wrong or 0, without a word."""
 
 import torch
-from linear_operator import to_linear_operator
+from linear_operator import settings, to_linear_operator
 from linear_operator.functions._inv_quad import InvQuad
 from linear_operator.functions._pivoted_cholesky import PivotedCholesky
 
@@ -9,6 +9,12 @@ A = torch.tensor([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 5.0]], dtype=torc
 RIGHT = torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
 TREE = to_linear_operator(A).representation_tree()
 STEP = 1e-5
+
+
+def of_inv_quad_logdet(a):
+    """The quadratic form that InvQuadLogdet computes beside the determinant."""
+    with settings.max_cholesky_size(1):
+        return to_linear_operator(a).inv_quad_logdet(RIGHT, logdet=True)[0]
 
 
 def first(f, scale):
@@ -20,6 +26,7 @@ def first(f, scale):
 bad = 0
 for name, f in (
     ("InvQuad", lambda a: InvQuad.apply(TREE, RIGHT, a)),
+    ("InvQuadLogdet", of_inv_quad_logdet),
     ("PivotedCholesky", lambda a: PivotedCholesky.apply(TREE, 3, None, a)[0]),
 ):
     scale, gradient = first(f, 1.0)
