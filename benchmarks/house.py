@@ -18,6 +18,7 @@ from autograd_conformance.harness.catalogue import PACKAGE
 
 # Lists of data, which are as long as what they list.
 DATA = (
+    "examples/survey/judgements.py",
     "implementations/deviations/torch.py",
     "reference/clauses/",
     "reference/functions/exhibits_",

@@ -34,6 +34,8 @@ _REPORTS = {".json": "json", ".sarif": "sarif"}
               help="The seconds that the checks of one Function may take, in each process.")  # fmt: skip
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE",
               help="Write what was found to this file: .json or .sarif.")  # fmt: skip
+@click.option("--in-process", is_flag=True,
+              help="Where no process can be forked, check in the program, whose state may change.")  # fmt: skip
 @click.option("--keep-inputs", is_flag=True,
               help=f"Keep a call with a fault of each Function in {SCRIPTS}, with the program's own data.")  # fmt: skip
 @click.option("--baseline", "accepted", type=click.Path(path_type=Path), metavar="FILE",
@@ -43,12 +45,13 @@ _REPORTS = {".json": "json", ".sarif": "sarif"}
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def watch(
     only: tuple[str, ...], skip: tuple[str, ...], budget: float, limit: float, report: Path | None,
-    keep_inputs: bool, accepted: Path | None, form: str, command: tuple[str, ...],
+    in_process: bool, keep_inputs: bool, accepted: Path | None, form: str, command: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run COMMAND, and check each custom Function on the calls that it makes.
 
     COMMAND is a script, a program, or options of Python: watch -- train.py, watch -- pytest tests, watch -- -m package.
-    A check runs in a forked copy of the process, so that the program computes what it computes without. What forward
+    A check runs in a forked copy of the process, so that the program computes what it computes without; where none can
+    be forked, as with CUDA, calls are left out unless --in-process is given. What forward
     does outside of the process, as to a file, a queue or a server, it does again in each check, dozens of times: --skip
     leaves such a Function out. Exit status: that of COMMAND
     if it is not 0, otherwise 1 if a fault was found, 2 if no Function could be checked, and 0.
@@ -60,8 +63,12 @@ def watch(
     try:
         known = read(accepted) if accepted is not None else frozenset()
         keep = str(Path.cwd() / SCRIPTS) if keep_inputs else ""
-        meant = intentions.read(Path.cwd())
-        options = {"share": budget, "limit": limit, "only": only, "skip": skip, "keep": keep, "means": meant}
+        for path in Path(keep).rglob("*-inputs.p*") if keep else ():
+            path.unlink()
+        options = {
+            "share": budget, "limit": limit, "only": only, "skip": skip, "keep": keep, "in_process": in_process,
+            "means": intentions.read(Path.cwd()),
+        }  # fmt: skip
         with instrumented.instrumented("watching", **options) as (environment, folder):
             status = instrumented.run(command, environment)
             summary = Summary(collected(folder), Path(SCRIPTS), known)

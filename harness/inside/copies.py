@@ -1,8 +1,12 @@
-"""A check in a thread of the program itself, of copies of a call: for where no process can be forked."""
+"""A check in a thread of the program itself, of copies of a call: for where no process can be forked.
+
+It may change what the Function reaches beside its arguments, and so is made only if that is asked for.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import gc
 import sys
 import threading
@@ -23,15 +27,22 @@ class _Over(BaseException):
 _ENDLESS: list[threading.Thread] = []
 
 
-def impossible(args: Sequence[Any]) -> str:
-    """Why no copies of a call with these arguments can be checked; empty if they can."""
+def impossible(args: Sequence[Any], allowed: bool) -> str:
+    """Why a call with these arguments cannot be checked at all; empty if it can."""
+    why = snapshot.unforkable(args)
+    if not why:
+        return ""
+    if not allowed:
+        return f"{why}; --in-process checks copies of it in the program"
     distributed = sys.modules.get(f"{PACKAGE}.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return f"{snapshot.unforkable(args)}, and a check in the process itself could meet its collectives"
+        return f"{why}, and a check in the process itself could meet its collectives"
     if len({x.device for x in args if is_tensor(x)}) > 1:
-        return f"{snapshot.unforkable(args)}, and its tensors are on several devices"
+        return f"{why}, and its tensors are on several devices"
+    if sys.modules[PACKAGE].get_default_device().type != "cpu":
+        return f"{why}, and a default device is set, which another thread does not have"
     if any(map(threading.Thread.is_alive, _ENDLESS)):
-        return "a check of another Function in this process did not end in time"
+        return f"{why}, and an earlier check in this process did not end in time"
     return ""
 
 
@@ -51,6 +62,7 @@ def messages(
 
     ``kept`` keeps what the process has from changes by the work.
     """
+    torch = sys.modules[PACKAGE]
     found: list[Message] = []
     given_up = threading.Event()
 
@@ -63,13 +75,15 @@ def messages(
 
     def run() -> None:
         with contextlib.suppress(_Over):
+            # It is no part of the Function, and is set back by ``kept``.
+            torch.autograd.set_detect_anomaly(False)
             try:
                 work(send=send)
             except Exception as raised:  # noqa: BLE001 - it is said in the report
                 send({"left_out": snapshot.own_fault(raised)})
 
     # What is active in the thread of the call is not in another one.
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
     with in_hypothesis.outside_of_tests(), _unseen(thread), kept():
         until = monotonic() + seconds + GRACE
         try:
@@ -88,8 +102,9 @@ def _unseen(thread: threading.Thread) -> Iterator[None]:
     """Let the calls of a check be watched by none, print nothing, and collect what the check has made alone."""
     streams, is_frozen = (sys.stdout, sys.stderr), gc.get_freeze_count() > 0
     snapshot.IN_SNAPSHOT.append(True)
-    sys.stdout, sys.stderr = (_Without(thread, stream) for stream in streams)
-    gc.freeze()
+    sys.stdout, sys.stderr = (stream and _Without(thread, stream) for stream in streams)
+    if not is_frozen:
+        gc.freeze()
     try:
         yield
     finally:
@@ -109,7 +124,7 @@ class _Without:
         self._thread, self._stream = thread, stream
 
     def write(self, text: str) -> int:
-        if threading.current_thread() is self._thread:
+        if threading.get_ident() == self._thread.ident:
             return len(text)
         return int(self._stream.write(text))
 

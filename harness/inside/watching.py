@@ -1,5 +1,6 @@
 """Checks the calls of a program's custom Functions where they are made: each check in a process that is forked there.
 
+Where none can be, copies of the call can be checked in the program, if that is asked for.
 Of each Function the first call is checked, each new kind of call, and calls whose number is a power of two, as far as
 the budget goes. What is found is a line of JSON.
 """
@@ -48,20 +49,17 @@ _SUITE = "autograd_conformance.suites.watched"
 
 
 # The options unless others are given.
-USUAL: dict[str, Any] = {"share": 0.2, "limit": 30.0, "only": (), "skip": (), "keep": ""}
+USUAL: dict[str, Any] = {"share": 0.2, "limit": 30.0, "only": (), "skip": (), "keep": "", "in_process": False}
 
 
-def start(
-    folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str], keep: str,
-    means: Mapping[str, Any],
-) -> None:  # fmt: skip
+def start(folder: str, **options: Any) -> None:
     """Check calls, and write what is found into this folder.
 
     ``share`` is the part of the program's time that checks may take, and ``limit`` the seconds that they may take for
     one Function. ``only`` and ``skip`` are patterns of names; ``means`` has what is meant by pattern. ``keep`` is the
-    folder for calls that show a fault, or empty.
+    folder for calls that show a fault, or empty. ``in_process`` says whether copies may be checked in the program.
     """
-    _WATCHES.append(_Watch(folder, share, limit, only, skip, keep, means))
+    _WATCHES.append(_Watch(folder, **options))
     applying.through(_WATCHES[0].made)
 
 
@@ -78,10 +76,10 @@ class _Watch:
     """The Functions of this process, and what their checks have cost."""
 
     def __init__(
-        self, folder: str, share: float, limit: float, only: Sequence[str], skip: Sequence[str], keep: str,
-        means: Mapping[str, Any],
+        self, folder: str, *, share: float, limit: float, only: Sequence[str], skip: Sequence[str], keep: str,
+        in_process: bool, means: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        self.share, self.limit, self.keep = share, limit, keep
+        self.share, self.limit, self.keep, self.in_process = share, limit, keep, in_process
         self._only, self._skip, self._means = only, skip, means
         self.lines = Lines(folder, end=self._end, forget=self._begin)
         self._checking = threading.Lock()
@@ -322,9 +320,11 @@ class _Function:
 
     def _check(self, kind: _Kind, call: tuple[Any, tuple[Any, ...]]) -> None:
         """Go through the stages of a kind of call, as long as there is time."""
-        why = snapshot.too_large(call[1]) or (snapshot.unforkable(call[1]) and copies.impossible(call[1]))
+        why = snapshot.too_large(call[1]) or copies.impossible(call[1], self._watch.in_process)
         if why:
-            self.leave_out(why)
+            # Another kind of call may be possible.
+            kind.stages.clear()
+            self.say(left_out=why)
             return
         self._checks[kind.recorded] += 1
         stage = ""
@@ -353,7 +353,7 @@ class _Function:
                 kind.note(message)
                 self._scripted |= {test.partition("[")[0] for test in message.get("scripts", ())}
                 self._lost += "lost" in message
-                self._differs |= message.get("differs", False)
+                self._differs |= kind.recorded and message.get("differs", False)
                 self.say(**about, **message)
         finally:
             taken = perf_counter() - start

@@ -13,6 +13,7 @@ from autograd_conformance.harness.testing.settings import kept as settings_kept
 from autograd_conformance.harness.watching.given import Unwatched
 from autograd_conformance.harness.watching.links import Memo, copied
 from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.strategies import calls, scope, shapes
 
 # How random numbers are read and set back.
 _Generator = tuple[Callable[[], Any], Callable[[Any], object]]
@@ -32,6 +33,10 @@ def kept(implementation: Implementation, generators: Sequence[_Generator]) -> It
     finally:
         for put_back, state in before:
             put_back(state)
+        # They hold the declarations of calls, and so their tensors.
+        for module in (calls, scope, shapes):
+            for function in vars(module).values():
+                getattr(function, "cache_clear", lambda: None)()
 
 
 def copies(args: Sequence[Any], implementation: Implementation) -> tuple[Any, ...]:

@@ -110,8 +110,8 @@ def with_opaque(args: Sequence[Any], implementation: Implementation) -> list[Any
 
 
 def _seen(tensor: Any, implementation: Implementation) -> Any:
-    name = type(tensor).__name__
-    kind = implementation.unusual(tensor) if name in ("Tensor", "Parameter") else name
+    name, is_own = type(tensor).__name__, type(tensor).__module__.partition(".")[0] == implementation.package.__name__
+    kind = implementation.unusual(tensor) if is_own and name in ("Tensor", "Parameter") else name
     if not kind:
         return tensor
     return Opaque(tensor.detach() if implementation.requires_grad(tensor) else tensor, f"{kind} tensor")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.naming import importing
+
+# Where Python and packages are.
+_INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 _SCRIPT = '''\
 """A call of {name}, with what a program gave it. To check it: autograd-conformance watch -- {file}"""
@@ -45,11 +49,20 @@ def written(folder: str, function: Any, name: str, arguments: bytes | str) -> di
     if not isinstance(function, type) or module is None or module.__name__ == "__main__" or "<locals>" in name:
         return {"unkept": "a script can import no operator, and no class of a function or of the main module"}
     path = Path(folder, module.__name__, re.sub(r"[^\w.-]+", "-", name) + "-inputs.py")
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".pickle").write_bytes(arguments)
-        # Of objects the program's own modules may be needed.
-        paths = [entry for entry in sys.path if entry and not entry.startswith((sys.prefix, sys.base_prefix))]
-        imports = importing(module, name.partition(".")[0])
-        path.write_text(_SCRIPT.format(name=name, file=path.name, paths=paths, imports=imports), encoding="utf-8")
+    # Of objects the program's own modules may be needed.
+    paths = [entry for entry in sys.path if entry and not _is_installed(Path(entry))]
+    imports = importing(module, name.partition(".")[0])
+    text = _SCRIPT.format(name=name, file=path.name, paths=paths, imports=imports)
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_suffix(".pickle").write_bytes(arguments)
+            path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        return {"unkept": str(problem)}
     return {"kept": str(path)}
+
+
+def _is_installed(folder: Path) -> bool:
+    """Whether Python finds a folder without being told."""
+    return folder.suffix == ".zip" or any(folder.is_relative_to(sysconfig.get_path(kind)) for kind in _INSTALLED)

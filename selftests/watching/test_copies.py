@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.inside import copies
+from autograd_conformance.harness.inside import copies, snapshot
 from autograd_conformance.selftests.conftest import outside_with
 from autograd_conformance.selftests.watching import planted
 from autograd_conformance.selftests.watching.watched_program import AMPLE, HEAD, watched
@@ -45,7 +46,7 @@ def of_planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     shutil.copy(planted.__file__, folder)
     chosen = [word for name in (*COPIED, *UNCOPIED) for word in ("--only", f"__main__:{name}")]
-    done, functions, document = watched(folder, FORKLESS, *AMPLE, *chosen, torch=True)
+    done, functions, document = watched(folder, FORKLESS, "--in-process", *AMPLE, *chosen, torch=True)
     plain = subprocess.run(
         [sys.executable, "planted.py", "1"], cwd=folder, env=outside_with(folder), capture_output=True, text=True,
         check=True,
@@ -88,6 +89,9 @@ def dropped(ctx, x):
 
 Drops = made("Drops", dropped, lambda ctx, g: g * ctx.saved_tensors[0])
 Inner, OnHost = made("Inner"), made("OnHost", backward=lambda ctx, g: (2 * g * ctx.saved_tensors[0]).cpu())
+torch.set_default_device("simulated")
+made("Default", lambda ctx, x: square(ctx, x) * torch.ones(x.shape)).apply(torch.ones(3, requires_grad=True))
+torch.set_default_device(None)
 for device in ("simulated:1", "simulated:0"):
     layer = torch.nn.Linear(3, 3).to(device)
     x = layer(torch.randn(2, 3, device=device))
@@ -107,7 +111,7 @@ def test_calls_on_an_accelerator_are_checked_there_and_the_program_does_not_noti
         given, environment = [sys.executable, *words, "program.py"], outside_with(ACCELERATOR)
         return subprocess.run(given, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
-    plain, done = run(), run("-m", "autograd_conformance", "watch", *AMPLE, "--report", "r.json", "--")
+    plain, done = run(), run("-m", "autograd_conformance", "watch", "--in-process", *AMPLE, "--report", "r.json", "--")
     assert plain.returncode == 0, plain.stderr
     assert plain.stdout.count("forward") == 2
     assert done.stdout == plain.stdout
@@ -115,6 +119,9 @@ def test_calls_on_an_accelerator_are_checked_there_and_the_program_does_not_noti
     assert {each["name"].partition(":")[2]: each["status"] for each in found} == {
         "Right": 0, "Wrong": 1, "Drops": 0, "OnHost": 1,
     }, done.stderr  # fmt: skip
+    assert (
+        "Default: it is not checked: a forked process cannot use tensors on simulated, and a default dev" in done.stderr
+    )
     # Its calls within backward could not be checked without waiting for the thread that makes them.
     assert "Inner: it is not checked: no call was an ordinary one" in done.stderr
 
@@ -132,10 +139,12 @@ def test_a_check_that_does_not_end_is_given_up_and_the_next_is_not_begun(monkeyp
         {"lost": "did not end in time; --limit gives more"}
     ]
     assert began.is_set()
-    assert copies.impossible([]) == "a check of another Function in this process did not end in time"
+    monkeypatch.setattr(snapshot, "unforkable", lambda _: "no fork")
+    assert copies.impossible([], True) == "no fork, and an earlier check in this process did not end in time"
     ends.set()
     copies._ENDLESS[-1].join()
-    assert copies.impossible([]) == ""
+    assert copies.impossible([], True) == ""
+    assert copies.impossible([], False) == "no fork; --in-process checks copies of it in the program"
 
 
 def test_what_a_check_prints_and_leaves_is_not_there_afterwards(capsys):
@@ -156,6 +165,36 @@ def test_what_a_check_prints_and_leaves_is_not_there_afterwards(capsys):
     assert (torch.get_default_dtype(), sys.stdout) == before[1:]
 
 
+def test_a_check_leaves_no_tensor_behind():
+    x = torch.ones(3, requires_grad=True)
+
+    def work(send):
+        suite.check(
+            Square, (x,), name="Square", where="", stage="numbers", done=(), seconds=60, means={}, uses=(),
+            scripted=suite.NUMBERS, copied=True, keep="", differs=False, send=send,
+        )  # fmt: skip
+
+    def count():
+        gc.collect()
+        return sum(issubclass(type(each), torch.Tensor) for each in gc.get_objects())
+
+    list(copies.messages(suite.kept, work, 60))
+    before = count()
+    assert {"finished": "numbers"} in list(copies.messages(suite.kept, work, 60))
+    assert count() <= before
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g * ctx.saved_tensors[0]
+
+
 @pytest.mark.parametrize("others", [False, True])
 def test_where_other_threads_run_nothing_is_asked_that_they_would_see(monkeypatch, others):
     running = [threading.main_thread(), *[threading.Thread()] * others]
@@ -163,6 +202,12 @@ def test_where_other_threads_run_nothing_is_asked_that_they_would_see(monkeypatc
     unseen = ("MEM-WRITTEN", "ENV-SETTINGS", "ENV-SETTINGS/seeds")
     assert suite._unasked_in_program(True) == unseen * others
     assert suite._unasked_in_program(False) == ()
+
+
+def test_nothing_is_checked_in_the_program_unless_that_is_asked_for(tmp_path):
+    done, functions, _ = watched(tmp_path, f"{HEAD}\ndel os.fork\nmade('Right').apply(x)\n", torch=True)
+    assert not functions
+    assert "cannot be forked; --in-process checks copies of it in the program" in done.stderr
 
 
 COLLECTIVE = f"""{HEAD}
@@ -173,7 +218,7 @@ made("Right").apply(x)
 
 
 def test_a_process_with_collectives_is_left_out(tmp_path):
-    done, functions, _ = watched(tmp_path, COLLECTIVE, torch=True)
+    done, functions, _ = watched(tmp_path, COLLECTIVE, "--in-process", torch=True)
     assert not functions
     assert "a check in the process itself could meet its collectives" in done.stderr
 
@@ -196,6 +241,6 @@ test()
 
 
 def test_a_test_of_hypothesis_goes_on_after_a_check(tmp_path):
-    done, functions, _ = watched(tmp_path, WITHIN_HYPOTHESIS, *AMPLE, torch=True)
+    done, functions, _ = watched(tmp_path, WITHIN_HYPOTHESIS, "--in-process", *AMPLE, torch=True)
     assert "Error" not in done.stderr
     assert {name: each["status"] for name, each in functions.items()} == {"Right": 0, "Wrong": 1}, done.stderr

@@ -230,9 +230,10 @@ def step(ctx, x):
     ctx.save_for_backward(x)
     return (x > 0).to(x.dtype)
 
-# 6e-13: with a cotangent of 1 that is within the error of a slope of 0, and with others it is not.
+# The first gradient is 2e-16: that is within the error of a slope of 0.
 Spike = made("Spike", step, lambda ctx, g: g * torch.exp(-(10 * ctx.saved_tensors[0]) ** 2))
-Spike.apply(torch.full((10,), 0.53, requires_grad=True)).sum().backward()
+for value in (0.6, 0.3):
+    Spike.apply(torch.full((10,), value, requires_grad=True)).sum().backward()
 """
     done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
     assert rows_of(done.stderr)["Spike"].startswith("DIFFERS"), done.stderr
@@ -282,6 +283,43 @@ Right.apply(x, factor, 1 / factor).sum().backward()
 """
     done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
     assert rows_of(done.stderr)["Right"].startswith("holds"), done.stderr
+
+
+def test_what_asserts_single_precision_is_checked_in_it(tmp_path):
+    program = f"""{HEAD}
+def single(ctx, x):
+    assert x.dtype == torch.float32
+    return square(ctx, x)
+
+def tripled(ctx, g):
+    return 3 * g * ctx.saved_tensors[0]
+
+def of_single(ctx, g):
+    assert g.dtype == torch.float32
+    return tripled(ctx, g)
+
+def refusing(ctx, g):
+    assert False, "for sums alone"
+
+made("Forward", single, tripled).apply(x).sum().backward()
+made("Backward", backward=of_single).apply(x).sum().backward()
+made("Refuses", backward=refusing).apply(x)
+"""
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
+    words = {name: row.split()[0] for name, row in rows_of(done.stderr).items()}
+    assert words == {"Forward": "DIFFERS", "Backward": "DIFFERS", "Refuses": "not"}, done.stderr
+    assert "its backward refuses it (AssertionError: for sums alone)" in done.stderr
+
+
+def test_a_call_that_is_too_large_does_not_keep_others_from_being_checked(tmp_path):
+    program = f"""{HEAD}
+Wrong = made("Wrong", backward=lambda ctx, g: g * ctx.saved_tensors[0])
+Wrong.apply(torch.ones(2000, 1000, requires_grad=True))
+Wrong.apply(x).sum().backward()
+"""
+    done, _, _ = watched(tmp_path, program, *AMPLE, torch=True)
+    assert rows_of(done.stderr)["Wrong"].startswith("DIFFERS"), done.stderr
+    assert "__main__:Wrong: some calls are not checked: its tensors have more than 1048576 elements" in done.stderr
 
 
 def test_random_numbers_that_seldom_change_a_result_are_seen(tmp_path):
